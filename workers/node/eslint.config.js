@@ -1,4 +1,4 @@
-/** ESLint: what it recommends, and that nothing is left lying around. The types are `tsc`'s. */
+/** ESLint: its recommended rules, and unused code. `tsc` checks the types. */
 
 import js from '@eslint/js';
 
@@ -9,7 +9,7 @@ export default [
     languageOptions: {
       ecmaVersion: 2022,
       sourceType: 'module',
-      // Whether a global exists is the type checker's affair, which knows Node.js.
+      // The type checker, which knows Node.js, checks globals.
       globals: {},
     },
     rules: {

@@ -1,7 +1,7 @@
 /**
- * `default-labels`: labels that an object lacks are added; one that it has is never overwritten.
+ * `default-labels`: adds labels that an object lacks, and never overwrites one.
  *
- * Not on subresources, whose objects have no labels of their own or cannot change them.
+ * It ignores subresources, whose objects have no labels or cannot change them.
  */
 
 import { entries, patch, pointer, SettingsError } from 'admission-worker';
@@ -24,7 +24,7 @@ const SETTINGS = {
 };
 
 /**
- * What Kubernetes would not accept as a label.
+ * Report labels that Kubernetes does not accept.
  *
  * @param {DefaultLabels} settings
  */

@@ -1,10 +1,10 @@
 /**
- * `default-resources`: containers and init containers that lack requests or limits get the operator's.
+ * `default-resources`: adds the operator's requests and limits to containers and init containers that lack them.
  *
  * "If a limit is specified, but no request, ... the request defaults to the limit", and "a request must be less than or
- * equal to the limit", says Kubernetes; so a default never makes a request exceed a limit: where it would, that default
- * is left out and the user is warned. Left alone are containers whose resources an UPDATE does not touch (those of Pods
- * and Jobs are immutable), and Pods with resources of their own (`spec.resources`), which their containers share.
+ * equal to the limit" (Kubernetes). So a default that would make a request exceed a limit is not set, and the user gets
+ * a warning. Containers whose resources an UPDATE does not change stay as they are (those of Pods and Jobs are
+ * immutable), and so do Pods with resources of their own (`spec.resources`), which their containers share.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -25,7 +25,7 @@ import { worker } from './sample_worker.js';
  * @property {Quantities} limits the default limit of each resource; none below its default request
  */
 
-/** What can be requested below its limit. Huge pages and extended resources cannot: "you cannot overcommit". */
+/** Resources whose request may be below the limit. Not huge pages and extended ones: "you cannot overcommit". */
 const QUANTITIES = {
   type: 'object',
   propertyNames: { enum: ['cpu', 'memory', 'ephemeral-storage'] },
@@ -40,7 +40,7 @@ const SETTINGS = {
 };
 
 /**
- * What is no quantity, is negative, or contradicts the other default.
+ * Report values that are no quantity, are negative, or contradict the other default.
  *
  * @param {DefaultResources} settings
  */
@@ -113,7 +113,7 @@ function isUntouched(before, now) {
 }
 
 /**
- * The defaults that a container lacks; one that cannot stand becomes a warning.
+ * The defaults that a container lacks; one that contradicts its other value becomes a warning.
  *
  * @param {string} field
  * @param {Record<string, unknown>} resources
@@ -146,7 +146,7 @@ function missing(field, resources, settings, warnings) {
 }
 
 /**
- * The JSON Patch that adds them, with the objects that are missing on the way.
+ * The JSON Patch that adds them, with missing parent objects.
  *
  * @param {import('./pod_specs.js').Container} container
  * @param {unknown} now
@@ -182,7 +182,7 @@ function valuesOf(resources, kind) {
 }
 
 /**
- * Whether a request does not exceed a limit. What is no quantity fits nothing; the API server will refuse it.
+ * Whether a request does not exceed a limit. False for an invalid quantity, which the API server rejects.
  *
  * @param {Record<string, unknown>} requests
  * @param {Record<string, unknown>} limits
@@ -198,7 +198,7 @@ function fits(requests, limits, name) {
 }
 
 /**
- * A quantity as it stands in JSON: a text as it is, a number as it was written.
+ * A quantity as it is written in JSON, a text or a number.
  *
  * @param {Record<string, unknown>} quantities
  * @param {string} name

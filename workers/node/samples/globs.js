@@ -1,7 +1,7 @@
 /**
  * Globs over texts: `*` is any characters, slashes too; `?` is one; `[abc]`, `[a-z]` and `[!a]` are one of a set. As
- * Python's `fnmatchcase`, and without its regular expression: a star that does not fit is tried one character further,
- * and only the latest star, so a match takes at most pattern times text.
+ * Python's `fnmatchcase`, but without a regular expression: after a mismatch only the last star is extended, by one
+ * character, so a match takes at most time proportional to pattern times text.
  */
 
 /** @typedef {'*' | ((character: string) => boolean)} Part */
@@ -61,7 +61,7 @@ function partsOf(glob) {
 }
 
 /**
- * Where a set's closing bracket stands; -1: nowhere, so the opening one is itself. Directly behind `[` or `[!` it is a
+ * The index of a set's closing bracket; -1: there is none, and `[` stands for itself. Directly after `[` or `[!` it is a
  * member of the set.
  *
  * @param {string[]} characters

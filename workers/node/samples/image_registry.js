@@ -1,13 +1,13 @@
 /**
- * `image-registry`: images of one registry are taken from another, such as a mirror.
+ * `image-registry`: replaces the registry of images, for example by a mirror.
  *
  * An image is written `[REGISTRY[:PORT]/]PATH[:TAG][@DIGEST]`. Short names are Docker's: the first component is a
  * registry only if it has a `.` or a `:` or is `localhost` (github.com/distribution/reference, normalize.go); otherwise
  * it is `docker.io`, where a name of one component lies in `library/`. So `nginx` is `docker.io/library/nginx`, and
  * `user/app` is `docker.io/user/app`. Tag and digest stay as they are.
  *
- * What lies in the new place already stays, so that a second run changes nothing. So does an image that an UPDATE does
- * not touch: to rewrite it would restart a running Pod whose label somebody changes.
+ * An image that is in the new place already stays, so that a second run changes nothing. So does an image that an
+ * UPDATE does not change: rewriting it would restart a running Pod when only a label changes.
  */
 
 import { patch, SettingsError } from 'admission-worker';
@@ -38,7 +38,7 @@ const SETTINGS = {
 };
 
 /**
- * What is no registry, and what would never rewrite anything.
+ * Report invalid registries, and settings that would never rewrite an image.
  *
  * @param {ImageRegistry} settings
  */
@@ -96,7 +96,7 @@ function imageRegistry(request, settings) {
  */
 export function rewritten(image, { from, to }) {
   const whole = normalized(image);
-  // As it is written, too: what was moved to a target such as docker.io/a reads as docker.io/library/a the next time.
+  // Also as it is written: an image moved to a target such as docker.io/a is normalized to docker.io/library/a later.
   if (restOf(whole, to) !== undefined || restOf(image, to) !== undefined) return undefined;
   const rest = restOf(whole, from);
   return rest === undefined ? undefined : `${to}${rest}`;
@@ -122,7 +122,7 @@ export function normalized(image) {
 }
 
 /**
- * What stands before the first slash.
+ * The part before the first slash.
  *
  * @param {string} place
  */
@@ -136,7 +136,7 @@ function isRegistry(component) {
 }
 
 /**
- * What follows a place in a normalized image: a path, or a repository's tag or digest; undefined: it lies elsewhere.
+ * The part of a normalized image after a place: a path, or a repository's tag or digest; undefined: it lies elsewhere.
  *
  * @param {string} whole
  * @param {string} place
@@ -145,6 +145,6 @@ function isRegistry(component) {
 function restOf(whole, place) {
   if (!whole.startsWith(place)) return undefined;
   const rest = whole.slice(place.length);
-  const ends = place.includes('/') ? '/:@' : '/'; // behind a registry alone, a colon begins its port
+  const ends = place.includes('/') ? '/:@' : '/'; // after a registry alone, a colon begins its port
   return rest === '' || ends.includes(rest[0]) ? rest : undefined;
 }

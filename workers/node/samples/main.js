@@ -1,8 +1,8 @@
 /**
  * `node samples/main.js --listen unix:samples.sock`: serve the sample policies.
  *
- * A worker of your own sets OpenTelemetry up here: with its SDK for Node.js, which brings an exporter. This one has
- * none; it only lets the gateway's trace be the current one inside a policy, where the packages are there.
+ * Your own worker sets up OpenTelemetry here, with its SDK for Node.js and an exporter. This one has no exporter: it
+ * only makes the gateway's trace active inside a policy, if the packages are installed.
  */
 
 import { worker } from './index.js';

@@ -1,6 +1,6 @@
 /**
- * Members of objects whose keys somebody else chose. An object of JavaScript has more than its own: `labels.constructor`
- * is a function, whatever labels there are.
+ * Members of objects whose keys the user chooses. A JavaScript object inherits members: `labels.constructor` is a
+ * function, whatever labels there are.
  */
 
 /**
@@ -8,7 +8,7 @@
  *
  * @param {unknown} value
  * @param {string} name
- * @returns {any} undefined: there is none, or the value is no object
+ * @returns {any} undefined if there is none, or the value is not an object
  */
 export function member(value, name) {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
@@ -33,7 +33,7 @@ export function text(value) {
 }
 
 /**
- * Whether there is nothing in it: none at all, null, `{}`, `[]`, `''`, 0 or false.
+ * Whether a value is undefined, null, `{}`, `[]`, `''`, 0 or false.
  *
  * @param {unknown} value
  * @returns {boolean}

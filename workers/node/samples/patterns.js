@@ -1,20 +1,20 @@
 /**
- * Regular expressions, RE2's: whatever the pattern and the text, a match takes time in proportion to the text.
+ * RE2's regular expressions: for any pattern and text, a match takes time proportional to the text.
  *
- * JavaScript's own backtrack: `(a+)+` against thirty letters holds a worker up for minutes. RE2 refuses what would need
- * that (back-references, look-around), and is the same in every language that the samples are written in.
+ * JavaScript's own backtrack: `(a+)+` against thirty letters blocks a worker for minutes. RE2 rejects patterns that
+ * need backtracking (back-references, look-around), and is the same in all languages of the samples.
  */
 
 import { RE2JS } from 're2js';
 
-/** Compiled patterns that are kept: more than a configuration has different ones. */
-const KEPT = 128;
+/** The number of cached patterns: more than a configuration has. */
+const CACHE_SIZE = 128;
 
 /** @type {Map<string, RE2JS>} */
-const kept = new Map();
+const cache = new Map();
 
 /**
- * Whether it is a regular expression.
+ * Whether a text is a regular expression.
  *
  * @param {string} text
  * @returns {boolean}
@@ -41,10 +41,10 @@ export function matches(pattern, value) {
 
 /** @param {string} pattern */
 function compiled(pattern) {
-  const found = kept.get(pattern) ?? RE2JS.compile(pattern);
-  kept.delete(pattern);
-  kept.set(pattern, found);
-  const [oldest] = kept.keys();
-  if (kept.size > KEPT) kept.delete(oldest);
+  const found = cache.get(pattern) ?? RE2JS.compile(pattern);
+  cache.delete(pattern);
+  cache.set(pattern, found);
+  const [oldest] = cache.keys();
+  if (cache.size > CACHE_SIZE) cache.delete(oldest);
   return found;
 }

@@ -1,7 +1,7 @@
 /**
- * Where Pods are described: in a Pod itself, and in the templates of what creates Pods.
+ * PodSpecs, in Pods and in the templates of workloads.
  *
- * A container that an UPDATE leaves as it was is not the request's doing; `Container.before` tells.
+ * `Container.before` shows whether an UPDATE changes a container.
  */
 
 import { pointer } from 'admission-worker';
@@ -12,8 +12,8 @@ import { isObject, member, text } from './members.js';
 const TEMPLATE = ['spec', 'template', 'spec'];
 
 /**
- * The path to the PodSpec in each kind of Kubernetes' own that has one, by group and kind. In the subresources of a Pod
- * that change containers (`ephemeralcontainers`, `resize`) the object is the Pod.
+ * The path of the PodSpec in each built-in kind that has one, by group and kind. In the subresources of a Pod that
+ * change containers (`ephemeralcontainers`, `resize`) the object is the Pod.
  */
 const POD_SPECS = new Map([
   ['/Pod', ['spec']],
@@ -32,7 +32,7 @@ export const PATHS = [...new Map([...POD_SPECS.values()].map(path => [pointer(..
   .sort(([one], [other]) => (one < other ? -1 : 1))
   .map(([, path]) => path);
 
-/** The lists of what runs from the start, and all of them. */
+/** The lists of containers without ephemeral ones, and all lists. */
 export const RUNNING = ['initContainers', 'containers'];
 export const ALL = ['initContainers', 'containers', 'ephemeralContainers'];
 
@@ -43,7 +43,7 @@ export class Container {
   /**
    * @param {readonly (string | number)[]} path its place in the object: `['spec', 'containers', 0]`
    * @param {Record<string, any>} value the container as it would be stored
-   * @param {Record<string, any> | undefined} before the container of that name in the same list as it is stored
+   * @param {Record<string, any> | undefined} before the stored container of that name in the same list
    */
   constructor(path, value, before) {
     this.#path = path;
@@ -51,12 +51,12 @@ export class Container {
     this.before = before;
   }
 
-  /** Its name, as far as there is one. */
+  /** Its name; `''` without one. */
   get name() {
     return text(member(this.value, 'name'));
   }
 
-  /** Its image, as far as there is one. */
+  /** Its image; `''` without one. */
   get image() {
     return text(member(this.value, 'image'));
   }
@@ -119,7 +119,7 @@ export function containers(request, lists) {
 }
 
 /**
- * What a policy claims that reads these members of containers, before and after: JSON Pointers over the request.
+ * The inputs of a policy that reads these members of containers, in the object and the old object.
  *
  * @param {readonly string[]} lists
  * @param {readonly string[]} members such as `securityContext/privileged`
@@ -134,7 +134,7 @@ export function claims(lists, members) {
 }
 
 /**
- * What a policy writes that changes this member of containers: JSON Pointers over the object.
+ * The writes of a policy that changes this member of containers.
  *
  * @param {readonly string[]} lists
  * @param {string} below

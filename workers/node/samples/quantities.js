@@ -23,16 +23,16 @@ const TWOS = new Map([...'KMGTPE'].map((name, index) => [`${name}i`, 10 * (index
 const NANO = 9;
 const LARGEST = (2n ** 63n - 1n) * 10n ** BigInt(NANO);
 
-/** Characters of a quantity that is read: the largest has 19 digits before and 9 after the point; the rest is somebody's joke. */
+/** The most characters of a quantity: the largest has 19 digits before and 9 after the point. */
 const LONGEST = 128;
 
 /**
- * Powers of ten beyond these are taken for these: times 10^256 every number is beyond LARGEST, and times 10^-256 one of
- * at most 128 digits is below a billionth. So a `1e999999999` costs nothing.
+ * Larger and smaller exponents are replaced by these: times 10^256 every number exceeds LARGEST, and times 10^-256 a
+ * number of at most 128 digits is below a billionth. So a `1e999999999` costs nothing.
  */
 const EXPONENTS = 256;
 
-/** What is no quantity. The message is for whoever wrote it. */
+/** A text is not a quantity. The message is for its author. */
 export class QuantityError extends Error {
   /** @override */
   name = 'QuantityError';

@@ -1,8 +1,8 @@
 /**
- * `required-labels`: every object has the labels that the operator wants, with values that match.
+ * `required-labels`: denies objects without the labels that the operator requires, or whose values do not match.
  *
- * All missing and mismatching labels are named at once. Not judged are a DELETE and a CONNECT, which bring no object,
- * and subresources: a Scale has no labels of its own, and nobody can label a Node through its status.
+ * A denial names all missing and mismatching labels. The policy does not judge DELETE and CONNECT, which have no
+ * object, and subresources: a Scale has no labels of its own, and a status update cannot change labels.
  */
 
 import { deny, entries, jsonOf, pointer, SettingsError } from 'admission-worker';
@@ -27,7 +27,7 @@ const SETTINGS = {
 };
 
 /**
- * What cannot be a label's key, and what is no regular expression.
+ * Report invalid label keys and regular expressions.
  *
  * @param {RequiredLabels} settings
  */
@@ -65,7 +65,7 @@ function requiredLabels({ object, operation, subResource }, settings) {
 }
 
 /**
- * What is wrong with a label; nothing, or one cause.
+ * The cause of a denial for a label, if any.
  *
  * @param {string} key
  * @param {string} pattern

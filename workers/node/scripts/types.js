@@ -2,7 +2,7 @@
  * `types/`: the declarations for TypeScript, made from the source's JSDoc and committed, so that a clone needs no build.
  *
  *     node scripts/types.js           make them
- *     node scripts/types.js --check   exit 1 if they are not those of the source
+ *     node scripts/types.js --check   exit 1 if the committed ones differ
  */
 
 import { spawnSync } from 'node:child_process';
@@ -41,7 +41,7 @@ if (process.argv[2] === '--check') {
       name => made.get(name) !== there.get(name),
     );
     if (differing.length > 0) {
-      console.error(`types/ is not what the source gives: ${differing.join(', ')}; run: npm run types`);
+      console.error(`types/ differs from the source: ${differing.join(', ')}; run: npm run types`);
       process.exitCode = 1;
     }
   } finally {

@@ -1,9 +1,9 @@
 /**
- * What a policy answers: allow, deny, or that it could not judge. There is no fourth.
+ * A policy's answers: allow, deny, or that it could not judge.
  *
- * An error is not a verdict: `fail` says that there is none, and the operator's failurePolicy decides what becomes of
- * the request; a denial stands whatever the failurePolicy. Answers are frozen and cannot be built wrong: one that means
- * nothing throws `InvalidAnswerError` where it is made, which makes the policy's outcome a failure.
+ * An error is not a verdict: `fail` gives no verdict, and the operator's failurePolicy decides whether the request
+ * passes; a denial does not depend on the failurePolicy. Answers are frozen and always valid: an invalid one throws
+ * `InvalidAnswerError` where it is made, and the policy's outcome is then a failure.
  */
 
 import { jsonPatch, mergePatch, wholeObject } from './changes.js';
@@ -32,20 +32,20 @@ const REASONS = new Map([
   [504, 'Timeout'],
 ]);
 
-/** Seconds of a hundred years: what is longer does not fit a protobuf Duration (10,000 years), or is a mistake. */
+/** Seconds of a hundred years. A protobuf Duration holds 10,000 years; a time this long is an error in any case. */
 export const LONGEST_CACHE = 36_500 * 24 * 3600;
 
 /** As `cache`: this verdict must never be reused. */
 export const NO_STORE = Symbol.for('admission-worker.no-store');
 
 /**
- * What every answer but `fail` can say besides.
+ * Options of every answer but `fail`.
  *
  * @typedef {object} AnswerOptions
  * @property {Iterable<string>} [warnings] shown to the user by kubectl; each under 120 characters, without control
  *   characters
  * @property {Readonly<Record<string, string>>} [auditAnnotations] for the API server's audit log. Keys: 1 to 63
- *   letters, digits, `-`, `_`, `.`. The values must be the same whenever the same document is called again
+ *   letters, digits, `-`, `_`, `.`. The values must be the same for the same document and settings
  * @property {number | typeof NO_STORE} [cache] for how many seconds this verdict may be reused, or NO_STORE; it can
  *   only shorten what the operator configured. Default: as configured
  */
@@ -71,7 +71,7 @@ export const NO_STORE = Symbol.for('admission-worker.no-store');
  */
 
 /**
- * What a denial can say besides its message.
+ * Options of a denial.
  *
  * @typedef {object} DenyOnlyOptions
  * @property {number} [code] an HTTP status, 400 to 599; outside of that the gateway sends 400, as kube-apiserver does.
@@ -86,7 +86,7 @@ export const NO_STORE = Symbol.for('admission-worker.no-store');
 const COMMON = ['warnings', 'auditAnnotations', 'cache'];
 const OF_DENY = [...COMMON, 'code', 'reason', 'causes', 'details'];
 
-/** What allow and deny have in common. */
+/** The common part of allow and deny. */
 class Verdict {
   /**
    * @param {Record<string, unknown>} given
@@ -180,10 +180,10 @@ export function merge(changes, given = {}) {
 }
 
 /**
- * Let the request pass with the object as given, compared by the gateway with the one it sent. Mutating policies only.
+ * Let the request pass with this object; the gateway compares it with the one that it sent. Mutating policies only.
  *
- * @param {object} whole the object as it should be; `request.object` may be changed and returned. Numbers that were
- *   not touched go back as they came
+ * @param {object} whole the complete changed object; `request.object` may be changed and returned. Numbers that the
+ *   policy does not change keep their text
  * @param {AnswerOptions} [given]
  * @returns {Allow}
  * @throws {InvalidAnswerError} not a JSON object
@@ -193,9 +193,9 @@ export function mutated(whole, given = {}) {
 }
 
 /**
- * Let the request not pass.
+ * Deny the request.
  *
- * @param {string} message for the person who was denied: what is wrong and what to do
+ * @param {string} message for the denied user: what is wrong and what to do
  * @param {DenyOptions} [given]
  * @returns {Deny}
  * @throws {InvalidAnswerError} one of these is of another type
@@ -205,10 +205,9 @@ export function deny(message, given = {}) {
 }
 
 /**
- * Say that the policy could not judge; the operator's failurePolicy decides.
+ * Report that the policy could not judge; the operator's failurePolicy decides.
  *
- * @param {string} message for the operator, what went wrong in one sentence. It reaches the user under failurePolicy
- *   Fail
+ * @param {string} message for the operator: the cause, in one sentence. Under failurePolicy Fail the user sees it too
  * @returns {Failure}
  * @throws {InvalidAnswerError} the message is no text
  */

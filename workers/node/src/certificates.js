@@ -1,9 +1,9 @@
 /**
  * The worker's certificate, its key, and the authorities of its clients, from PEM files.
  *
- * They are read again when they change: Kubernetes renews them in place, by exchanging a symbolic link, which only a
- * look at the files finds reliably. What cannot be used (half of a pair, while it is being exchanged) is logged, and
- * what was used stays.
+ * The files are polled and read again when they change: Kubernetes renews them by replacing a symbolic link, which file
+ * notifications do not report reliably. Files that cannot be used (such as half of a new pair) are logged, and the
+ * previous certificate stays in use.
  */
 
 import { X509Certificate } from 'node:crypto';
@@ -12,16 +12,17 @@ import tls from 'node:tls';
 import { CertificateError, reasonOf } from './errors.js';
 
 /**
- * Where they are.
+ * The paths of the PEM files.
  *
  * @typedef {object} TlsFiles
- * @property {string} cert the certificate, and those of the authorities between it and the root
+ * @property {string} cert the certificate, followed by its intermediate authorities
  * @property {string} key its private key
- * @property {string} [clientCa] the authorities whose clients are served, and no others; default: any client
+ * @property {string} [clientCa] the authorities of client certificates; only their clients are served. Default: all
+ *   clients are served
  */
 
-/** Milliseconds between two looks at the files: a look costs microseconds, and kubelet takes a minute to bring them. */
-const LOOK = 1000;
+/** Milliseconds between two polls of the files: a poll takes microseconds, and kubelet a minute to update a volume. */
+const POLL_INTERVAL = 1000;
 
 const PEM = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
@@ -30,7 +31,7 @@ export class Certificates {
   #files;
   #log;
   #seen = '';
-  #isLooking = false;
+  #isPolling = false;
   /** @type {NodeJS.Timeout | undefined} */
   #timer;
 
@@ -44,7 +45,7 @@ export class Certificates {
   }
 
   /**
-   * What a TLS server needs.
+   * The options of a TLS server.
    *
    * @returns {Promise<tls.TlsOptions>}
    * @throws {CertificateError} they cannot be used
@@ -55,24 +56,24 @@ export class Certificates {
   }
 
   /**
-   * Look for changes until `close`.
+   * Poll the files until `close`.
    *
-   * @param {(options: tls.TlsOptions) => void} changed takes what can be used
+   * @param {(options: tls.TlsOptions) => void} changed called with each new valid certificate
    */
   watch(changed) {
-    this.#timer = setInterval(() => void this.#look(changed), LOOK);
+    this.#timer = setInterval(() => void this.#poll(changed), POLL_INTERVAL);
     this.#timer.unref();
   }
 
-  /** Look no more. */
+  /** Stop polling. */
   close() {
     clearInterval(this.#timer);
   }
 
   /** @param {(options: tls.TlsOptions) => void} changed */
-  async #look(changed) {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
+  async #poll(changed) {
+    if (this.#isPolling) return;
+    this.#isPolling = true;
     try {
       const state = await this.#state();
       if (state === this.#seen) return;
@@ -80,13 +81,13 @@ export class Certificates {
       changed(await this.#read());
       this.#log.info(`the certificate was read again from ${this.#files.cert}`);
     } catch (error) {
-      this.#log.error(`${reasonOf(error)}; the one that was in use stays`);
+      this.#log.error(`${reasonOf(error)}; the previous certificate stays in use`);
     } finally {
-      this.#isLooking = false;
+      this.#isPolling = false;
     }
   }
 
-  /** When the files changed last, and which they are. */
+  /** Identity, size and modification time of the files. */
   async #state() {
     const states = this.#paths().map(async path => {
       const found = await stat(path, { bigint: true }).catch(() => undefined);

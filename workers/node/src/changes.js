@@ -1,9 +1,8 @@
 /**
- * What an allow changes: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
+ * The change of an allow: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
  *
- * The text is made where the answer is made, so that what cannot be written fails inside the policy's own function,
- * and so that nothing that the author does to the values later changes the answer. Whether a patch applies is the
- * gateway's to say.
+ * The text is written where the answer is made. So a value that is not JSON throws inside the policy's function, and
+ * later changes of the values do not change the answer. The gateway checks whether a patch applies.
  */
 
 import { encoded } from './encoding.js';
@@ -20,7 +19,7 @@ import { isObject, object, typeOf } from './values.js';
  *   | { op: 'move' | 'copy', path: string, from: string }} Operation
  */
 
-/** What each operation must have besides `op`: RFC 6902, section 4. @type {Readonly<Record<string, string[]>>} */
+/** Required members of each operation besides `op`: RFC 6902, section 4. @type {Readonly<Record<string, string[]>>} */
 const NEEDED = Object.freeze({
   add: ['path', 'value'],
   remove: ['path'],
@@ -30,13 +29,13 @@ const NEEDED = Object.freeze({
   test: ['path', 'value'],
 });
 
-/** What changes nothing, and need not travel. */
+/** Contents that change nothing, and are not sent. */
 const NOTHING = Object.freeze({ jsonPatch: '[]', mergePatch: '{}', object: undefined });
 
-/** What an allow wants changed. */
+/** The change of an allow. */
 export class Change {
   /**
-   * @param {ChangeKind} kind in which of three forms
+   * @param {ChangeKind} kind the form of the change
    * @param {string} content JSON text, its paths over the object
    */
   constructor(kind, content) {
@@ -50,14 +49,14 @@ export class Change {
     return JSON.parse(this.content);
   }
 
-  /** Whether it is one that changes nothing. */
+  /** Whether it changes nothing. */
   get isEmpty() {
     return this.content === NOTHING[this.kind];
   }
 }
 
 /**
- * Operations of RFC 6902, each checked to be one.
+ * A JSON Patch of checked operations (RFC 6902).
  *
  * @param {Iterable<Operation>} operations
  * @returns {Change}
@@ -75,7 +74,7 @@ export function jsonPatch(operations) {
 }
 
 /**
- * An object of RFC 7386.
+ * A JSON Merge Patch (RFC 7386).
  *
  * @param {Record<string, unknown>} changes
  * @returns {Change}
@@ -86,7 +85,7 @@ export function mergePatch(changes) {
 }
 
 /**
- * The object as it should be.
+ * The complete changed object.
  *
  * @param {object} whole
  * @returns {Change}

@@ -1,22 +1,22 @@
 /**
- * Which places a policy reads and writes: everything, exactly these, or not said. Three different things in the
- * contract.
+ * The places that a policy reads and writes: everything, a list of pointers, or not declared. The contract
+ * distinguishes the three.
  *
- * A claim can only narrow what the operator granted. "Not said" is sent whatever was granted; "nothing" is an empty
- * array. What the gateway would refuse is refused here, where the author sees it.
+ * A claim can only narrow what the operator granted. A policy without a claim is sent everything that was granted; an
+ * empty array claims nothing. Claims that the gateway would reject are rejected here, where the author sees the error.
  */
 
 import { RegistrationError } from './errors.js';
 import { checkedPointers, tokensOf } from './pointers.js';
 
-/** As `inputs` or `writes`: every place there is. */
+/** As `inputs` or `writes`: all places. */
 export const EVERYTHING = Symbol.for('admission-worker.everything');
 
-/** @typedef {readonly string[] | typeof EVERYTHING | undefined} Claim JSON Pointers, EVERYTHING, or not said */
+/** @typedef {readonly string[] | typeof EVERYTHING | undefined} Claim JSON Pointers, EVERYTHING, or not declared */
 
 /**
- * What an input can begin with: the members of an AdmissionRequest (admission.k8s.io/v1) but `uid`, and the Namespace,
- * which the gateway adds for whoever names it.
+ * The first segment of an input: the members of an AdmissionRequest (admission.k8s.io/v1) except `uid`, and
+ * `namespaceObject`, which the gateway adds for policies that claim it.
  */
 export const MEMBERS = Object.freeze([
   ...['kind', 'resource', 'subResource', 'requestKind', 'requestResource', 'requestSubResource'],
@@ -24,17 +24,17 @@ export const MEMBERS = Object.freeze([
   'namespaceObject',
 ]);
 
-/** Members of an object that nobody changes: another kind of object is no changed object. */
+/** Members of an object that no policy can change. */
 const KIND = ['apiVersion', 'kind'];
 
 /**
- * An author's claim of what a policy reads, checked.
+ * Check a claim of inputs.
  *
  * @param {unknown} places JSON Pointers over the AdmissionRequest (`*` is every element or member), EVERYTHING, or
  *   undefined
- * @param {string} what who claims it, for the error
+ * @param {string} what names the claim in errors
  * @returns {Claim}
- * @throws {RegistrationError} something that is no JSON Pointer, or that no AdmissionRequest has, or its `uid`
+ * @throws {RegistrationError} not a JSON Pointer, not a member of an AdmissionRequest, or `uid`
  */
 export function inputsClaim(places, what) {
   if (places === undefined || places === EVERYTHING) return /** @type {Claim} */ (places);
@@ -55,12 +55,12 @@ export function inputsClaim(places, what) {
 }
 
 /**
- * An author's claim of what a policy changes, checked.
+ * Check a claim of writes.
  *
  * @param {unknown} places JSON Pointers over the object (`*` is every element or member), EVERYTHING, or undefined
  * @param {string} what as for `inputsClaim`
  * @returns {Claim}
- * @throws {RegistrationError} something that is no JSON Pointer, or what kind of object it is
+ * @throws {RegistrationError} not a JSON Pointer, or one that holds `apiVersion` or `kind`
  */
 export function writesClaim(places, what) {
   if (places === undefined || places === EVERYTHING) return /** @type {Claim} */ (places);
@@ -77,7 +77,7 @@ export function writesClaim(places, what) {
 }
 
 /**
- * The claim as the contract's message; undefined where it is not said, which leaves the field unset.
+ * The claim as the contract's message; undefined, which leaves the field unset, if there is none.
  *
  * @param {Claim} places
  * @returns {object | undefined}

@@ -1,16 +1,15 @@
 /**
- * The worker's command: flags, signals, and the end with whoever started it.
+ * The worker's command: flags, signals, and the stop when its supervisor exits.
  *
- * Exit code 0: told to stop (SIGTERM, SIGINT) and stopped; 1: it could not listen, or a certificate cannot be used; 2:
- * a wrong flag or variable. A second signal ends it at once, with 1.
+ * Exit code 0: stopped by SIGTERM or SIGINT; 1: the worker could not listen, or a certificate cannot be used; 2: a
+ * wrong flag or variable. A second signal ends it at once, with 1.
  *
  * Started by a gateway (`ADMISSION_WORKER_SUPERVISED=1`), it also stops when its standard input ends: the gateway
- * holds the other end and writes nothing, so the end says that the gateway has died, even by SIGKILL. Without that an
- * orphan would keep the socket.
+ * holds the other end and writes nothing, so the end means that the gateway has exited, even by SIGKILL. Otherwise an
+ * orphaned worker would keep the socket.
  *
- * A promise that a policy rejects and nobody awaits, or an error thrown in one of its timers, would end a process of
- * Node.js. Here it is logged, and the call that waits for it runs into its timeout: one policy must not take the others
- * along.
+ * An unhandled rejection of a policy's promise, or an error thrown in one of its timers, would end a Node.js process.
+ * Here it is logged, and a call that depends on it times out: an error in one policy must not stop the others.
  */
 
 import { AddressError, CertificateError } from './errors.js';
@@ -21,13 +20,13 @@ import { Log } from './logs.js';
 
 const SUPERVISED = 'ADMISSION_WORKER_SUPERVISED';
 
-/** How a process says that it has ended. */
+/** Exit codes. */
 const STOPPED = 0;
 const NOT_SERVED = 1;
 const WRONG_USAGE = 2;
 
 /**
- * Serve until told to stop, and end the process.
+ * Serve until a signal stops the worker, and end the process.
  *
  * @param {Worker} worker
  * @param {readonly string[]} args
@@ -57,7 +56,7 @@ export async function runCommand(worker, args) {
     log.error(error.message);
     process.exit(NOT_SERVED);
   }
-  // A policy may have left timers or connections behind, for which Node.js would wait for ever.
+  // Timers or connections that a policy left open would keep Node.js running.
   process.exit(STOPPED);
 }
 
@@ -67,9 +66,9 @@ export async function runCommand(worker, args) {
  * @param {Log} log
  */
 async function serve(worker, flags, log) {
-  process.on('unhandledRejection', error => log.error('a promise was rejected that nobody awaits', { error }));
-  process.on('uncaughtException', error => log.error('an error was thrown that nobody catches', { error }));
-  // Before it listens: whoever sees the line may send a signal at once.
+  process.on('unhandledRejection', error => log.error('unhandled promise rejection', { error }));
+  process.on('uncaughtException', error => log.error('uncaught exception', { error }));
+  // Before it listens: a signal may follow the log line at once.
   const stop = whenSignalled(log);
   const served = await worker.serve(flags.listen, {
     limits: {

@@ -1,6 +1,6 @@
 /**
- * Values as JSON text, with every number as it was read (`fidelity.js`). What JSON cannot say is an error, where
- * `JSON.stringify` would leave it out or write null, which in a merge patch removes a field.
+ * Values as JSON text, with the text of every number that was read (`fidelity.js`). A value that JSON does not have is
+ * an error, where `JSON.stringify` would omit it or write null, which in a merge patch removes a field.
  */
 
 import { InvalidAnswerError } from './errors.js';
@@ -10,12 +10,12 @@ import { isObject, typeOf } from './values.js';
 /**
  * A value as compact JSON text.
  *
- * Members that are undefined are left out, as `JSON.stringify` does; a bigint is a whole number of any size.
+ * Undefined members are omitted, as by `JSON.stringify`; a bigint is a whole number of any size.
  *
  * @param {unknown} value
  * @param {string} what names it in the error
  * @returns {string}
- * @throws {InvalidAnswerError} something in it is no JSON value
+ * @throws {InvalidAnswerError} a part of it is not a JSON value
  */
 export function encoded(value, what) {
   try {
@@ -27,13 +27,13 @@ export function encoded(value, what) {
 }
 
 /**
- * The JSON text of a member of a document or of settings, its number as it was written there: 9007199254740993 and 1.0
- * have no other text than their own. For messages, and to compare numbers exactly.
+ * The JSON text of a member of a document or of settings; a number keeps the text that was read, such as
+ * 9007199254740993 or 1.0. For messages, and to compare numbers exactly.
  *
  * @param {object} container the object or array that holds it, as it was read
  * @param {string | number} place the member's name or the element's index
  * @returns {string} `null` where there is no such member
- * @throws {InvalidAnswerError} the author put something there that is no JSON value
+ * @throws {InvalidAnswerError} the policy assigned a value there that is not JSON
  */
 export function jsonOf(container, place) {
   const found = Object.hasOwn(container, place) ? Reflect.get(container, place) : undefined;

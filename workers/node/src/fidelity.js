@@ -1,14 +1,13 @@
 /**
- * What JSON says and JavaScript forgets: how a number was written, and where a member called `1` stood.
+ * The text of numbers and the order of members, which JavaScript does not keep.
  *
  * `JSON.parse` makes every number a double: 9007199254740993 becomes ...992, 1e400 becomes Infinity, 1.0 is printed
- * as 1. An author who changes a label and returns the object must not change such a number unknowingly. And an object
- * of JavaScript lists members that look like indexes first, whatever the text says.
+ * as 1. A policy that changes a label and returns the object must not change such a number. And a JavaScript object
+ * lists members that look like indexes first, such as `1`, whatever their order in the text.
  *
- * So beside what `JSON.parse` gives, the text is walked once, and what would be forgotten is remembered for the array
- * or object that holds it, for as long as that lives. An author who assigns a number has written it; one that is still
- * the same in the same place is printed as it was read. Most documents hold nothing to remember, and for those the
- * walk is all it costs.
+ * So after `JSON.parse` the text is scanned once, and what JavaScript loses is stored for the array or object that
+ * holds it, for as long as that lives. A number that is still the same in the same place is printed with its text; an
+ * assigned number is printed by JavaScript. Most documents have nothing to store: they cost the scan alone.
  */
 
 const QUOTE = 0x22;
@@ -32,7 +31,7 @@ const memories = new WeakMap();
 
 /** @typedef {{ numbers: Map<string | number, string>, below: Map<string | number, Node>, order?: string[] }} Node */
 
-/** A container on the way, and what was found in it. */
+/** An open container of the scan, and what was found in it. */
 class Frame {
   isArray;
   wantsKey;
@@ -51,7 +50,7 @@ class Frame {
   }
 
   /**
-   * The member or element where the walk is.
+   * The member or element at which the scan is.
    *
    * @param {string} json
    * @returns {string | number}
@@ -68,15 +67,15 @@ class Frame {
 }
 
 /**
- * Remember for every array and object of a parsed value what JavaScript forgets.
+ * Store number texts and member order for every array and object of a parsed value.
  *
- * @param {unknown} value what `JSON.parse(json)` gave, unchanged
+ * @param {unknown} value the result of `JSON.parse(json)`, unchanged
  * @param {string} json valid JSON text
- * @param {{ order?: boolean }} [wanted] whether the order of members counts
- * @returns {boolean} whether there was anything to remember
+ * @param {{ order?: boolean }} [wanted] whether to store the order of members
+ * @returns {boolean} whether anything was stored
  */
 export function remember(value, json, { order = false } = {}) {
-  const root = walked(json, order);
+  const root = scanned(json, order);
   if (root === undefined || typeof value !== 'object' || value === null) return false;
   /** @type {[any, Node][]} */
   const open = [[value, root]];
@@ -90,11 +89,11 @@ export function remember(value, json, { order = false } = {}) {
 }
 
 /**
- * Remember a number of a container as it was written elsewhere.
+ * Store a number's text for a container.
  *
  * @param {object} container which holds the number
- * @param {string | number} place where
- * @param {Written} written as it was read
+ * @param {string | number} place the member's name or the element's index
+ * @param {Written} written the number and the text that was read
  */
 export function rememberNumber(container, place, written) {
   const memory = memories.get(container) ?? { numbers: new Map(), order: undefined };
@@ -103,7 +102,7 @@ export function rememberNumber(container, place, written) {
 }
 
 /**
- * What is remembered of a container.
+ * What is stored of a container.
  *
  * @param {object} container
  * @returns {Memory | undefined}
@@ -113,11 +112,11 @@ export function memoryOf(container) {
 }
 
 /**
- * The text in which a member's number was read; undefined: it is none, is another one now, or needs no other text.
+ * The text of a number that was read; undefined: the value is not a number, was changed, or JavaScript prints the same.
  *
  * @param {Memory | undefined} memory of the container
  * @param {string | number} place
- * @param {unknown} value what stands there now
+ * @param {unknown} value the current value
  * @returns {string | undefined}
  */
 export function writtenNumber(memory, place, value) {
@@ -126,9 +125,9 @@ export function writtenNumber(memory, place, value) {
 }
 
 /**
- * The members of an object that was read, in the order of its text.
+ * The members of an object of the settings, in the order of the text.
  *
- * Of settings, that is: for documents only JavaScript's own order is kept, since nothing in Kubernetes depends on it.
+ * Documents have JavaScript's order, since nothing in Kubernetes depends on the order of members.
  *
  * @template T
  * @param {Readonly<Record<string, T>>} object such as `settings.labels`
@@ -139,7 +138,7 @@ export function entries(object) {
 }
 
 /**
- * The names of an object's members: those remembered in the order of the text, then the others.
+ * The names of an object's members: those that were read in the order of the text, then the others.
  *
  * @param {object} object
  * @returns {string[]}
@@ -152,14 +151,14 @@ export function keysOf(object) {
 }
 
 /**
- * Where a text has numbers that JavaScript would print differently, and in which order members stand where JavaScript
- * has another; undefined: nowhere.
+ * The numbers of a text that JavaScript prints differently, and the order of members where JavaScript has another;
+ * undefined: none.
  *
  * @param {string} json
  * @param {boolean} wantsOrder
  * @returns {Node | undefined}
  */
-function walked(json, wantsOrder) {
+function scanned(json, wantsOrder) {
   /** @type {Frame[]} */
   const outer = [];
   /** @type {Frame | undefined} */
@@ -204,7 +203,7 @@ function keyRead(json, frame, from, to, wantsOrder) {
   frame.keyFrom = from;
   frame.keyTo = to;
   if (frame.node !== undefined) {
-    // A member that stands there twice: the last one wins.
+    // A duplicate member: the last one wins.
     const key = frame.place(json);
     frame.node.numbers.delete(key);
     frame.node.below.delete(key);

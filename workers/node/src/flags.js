@@ -1,6 +1,6 @@
 /**
- * The flags of every worker's command. Each is an environment variable too: `--in-flight` is
- * `ADMISSION_WORKER_IN_FLIGHT`. A flag goes before its variable.
+ * The flags of every worker's command. Each has an environment variable: `ADMISSION_WORKER_IN_FLIGHT` for
+ * `--in-flight`. A flag overrides its variable.
  */
 
 import { parseArgs } from 'node:util';
@@ -9,7 +9,7 @@ import { reasonOf } from './errors.js';
 import { DEFAULTS } from './limits.js';
 import { FORMATS, LEVELS } from './logs.js';
 
-/** The operator's fault: a wrong flag or variable. The message is one line. */
+/** An error of the operator: a wrong flag or variable. The message is one line. */
 export class UsageError extends Error {
   /** @override */
   name = 'UsageError';
@@ -17,10 +17,10 @@ export class UsageError extends Error {
 
 /**
  * @typedef {object} Flag
- * @property {string} value what stands behind it in the help; `''`: nothing
+ * @property {string} value the value's name in the help; `''`: the flag has no value
  * @property {any} default
  * @property {string} help
- * @property {(text: string) => any} read what was written
+ * @property {(text: string) => any} read parses the value
  */
 
 /** @param {string} text */
@@ -49,7 +49,7 @@ const seconds = text => {
   return Number(text);
 };
 
-/** A day: no stop takes longer, and timers of Node.js end at 24 days. */
+/** A day: no stop takes longer, and Node.js timers are at most 24 days. */
 const MOST_SECONDS = 86_400;
 
 /** @param {string} text */
@@ -89,14 +89,19 @@ export const FLAGS = Object.freeze({
   'log-format': {
     value: FORMATS.join('|'),
     default: 'text',
-    help: 'how a line of the log looks',
+    help: 'the format of log lines',
     read: oneOf(FORMATS),
   },
-  'log-level': { value: LEVELS.join('|'), default: 'info', help: 'from where on it is logged', read: oneOf(LEVELS) },
+  'log-level': {
+    value: LEVELS.join('|'),
+    default: 'info',
+    help: 'the lowest level that is logged',
+    read: oneOf(LEVELS),
+  },
   'in-flight': {
     value: 'COUNT',
     default: DEFAULTS.inFlight,
-    help: 'calls at the same time; more are refused',
+    help: 'concurrent calls; more are refused',
     read: positive,
   },
   'message-bytes': {
@@ -115,11 +120,11 @@ export const FLAGS = Object.freeze({
 });
 
 /**
- * What flags and variables say.
+ * Read flags and variables.
  *
  * @param {readonly string[]} args
  * @param {Readonly<Record<string, string | undefined>>} environment
- * @returns {Record<string, any>} by the flags' names, and `help`
+ * @returns {Record<string, any>} values by flag name, and `help`
  * @throws {UsageError}
  */
 export function readFlags(args, environment) {
@@ -128,7 +133,7 @@ export function readFlags(args, environment) {
   const values = { help: given.help === true };
   for (const [name, flag] of Object.entries(FLAGS)) {
     const variable = variableOf(name);
-    // An empty variable is one that is not set: so does a manifest say it.
+    // An empty variable counts as not set: a manifest cannot unset one.
     const written = given[name] ?? (environment[variable] || undefined);
     const where = given[name] === undefined ? variable : `--${name}`;
     values[name] = typeof written === 'string' ? readOne(flag, written, where) : (written ?? flag.default);

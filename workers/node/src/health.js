@@ -1,9 +1,9 @@
-/** grpc.health.v1: the worker's state, overall and of its service. A watch ends once it has been told NOT_SERVING. */
+/** grpc.health.v1: the status of the worker and of its service. A watch ends after it has sent NOT_SERVING. */
 
 import { status } from '@grpc/grpc-js';
 import { decoded, encodedMessage, typeNamed } from './messages.js';
 
-/** The services whose health is known: the overall one, and ours. */
+/** The services with a health status: the server as a whole, and the worker's service. */
 const NAMES = ['', 'admission.worker.v1.Worker'];
 
 const REQUEST = typeNamed('grpc.health.v1.HealthCheckRequest');
@@ -14,21 +14,21 @@ const SERVING = encodedMessage(RESPONSE, { status: 1 });
 const NOT_SERVING = encodedMessage(RESPONSE, { status: 2 });
 const UNKNOWN = encodedMessage(RESPONSE, { status: 3 });
 
-/** Answers Check and Watch. */
+/** Serves Check and Watch. */
 export class Health {
   #isStopping = false;
   /** @type {Set<() => void>} */
   #watches = new Set();
 
-  /** Say NOT_SERVING from now on, to those who watch as well. */
+  /** Report NOT_SERVING from now on, and to all watches. */
   stop() {
     this.#isStopping = true;
-    for (const told of this.#watches) told();
+    for (const end of this.#watches) end();
     this.#watches.clear();
   }
 
   /**
-   * The state now. "If the service name is not registered, the server returns a NOT_FOUND GRPC status."
+   * The current status. "If the service name is not registered, the server returns a NOT_FOUND GRPC status."
    *
    * @param {import('@grpc/grpc-js').ServerUnaryCall<Buffer, Buffer>} call
    * @param {import('@grpc/grpc-js').sendUnaryData<Buffer>} answer
@@ -41,7 +41,7 @@ export class Health {
   }
 
   /**
-   * The state now, and whenever it changes: once.
+   * The current status, and its only change, to NOT_SERVING.
    *
    * @param {import('@grpc/grpc-js').ServerWritableStream<Buffer, Buffer>} call
    */
@@ -52,17 +52,17 @@ export class Health {
       return;
     }
     const isKnown = NAMES.includes(service);
-    const told = () => {
+    const end = () => {
       call.write(isKnown ? NOT_SERVING : UNKNOWN);
       call.end();
     };
     if (this.#isStopping) {
-      told();
+      end();
       return;
     }
     call.write(isKnown ? SERVING : UNKNOWN);
-    this.#watches.add(told);
-    call.once('cancelled', () => this.#watches.delete(told));
+    this.#watches.add(end);
+    call.once('cancelled', () => this.#watches.delete(end));
   }
 }
 

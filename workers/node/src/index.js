@@ -2,7 +2,7 @@
  * Write a Kubernetes admission policy as a JavaScript or TypeScript function; serve it to the admission gateway over
  * gRPC.
  *
- * What is listed here is the public surface, with `admission-worker/testing`. README.md is the guide.
+ * This module and `admission-worker/testing` are the public API. README.md is the guide.
  */
 
 export { Allow, allow, Deny, deny, Failure, fail, merge, mutated, NO_STORE, patch } from './answers.js';

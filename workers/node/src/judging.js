@@ -1,33 +1,33 @@
 /**
- * One call to one outcome: the path that `Review` and `ReviewStream` share.
+ * From a policy call to its outcome: the part that `Review` and `ReviewStream` share.
  *
- * Whatever happens here is an outcome. An error is not a verdict: a policy that throws, returns something absurd,
- * cannot read its document or its settings has failed, and the operator's failurePolicy decides. The type of what was
- * thrown goes to the gateway; its text and stack, which may hold a Secret, stay in the worker's log.
+ * Every call gets an outcome. An error is not a verdict: a policy that throws, returns something that is not an answer,
+ * or cannot read its document or settings has failed, and the operator's failurePolicy decides. The gateway receives
+ * the type of the error; its text and stack, which may contain a Secret, stay in the worker's log.
  *
- * `Judge.begin` gives the outcome at once where nothing has to be waited for, which is what makes a pure function
- * cheap, and otherwise a promise. JavaScript cannot stop a function that waits: cancelling aborts `request.signal`, and
- * what the function gives after that is dropped.
+ * `Judge.begin` returns the outcome of a synchronous function directly, which keeps such a call cheap, and a promise
+ * otherwise. JavaScript cannot stop an asynchronous function: cancellation aborts `request.signal`, and a later result
+ * is dropped.
  */
 
 import { InvalidAnswerError, InvalidDocumentError, InvalidSettingsError } from './errors.js';
 import { remember } from './fidelity.js';
-import { KeptSettings } from './kept_settings.js';
 import { ENVELOPE_BYTES, encodedOutcome, PHASES, REASONS, secondsOf } from './messages.js';
 import { accepted, failureOf, outcomeOf, verdictOf } from './outcomes.js';
 import { Document, Request } from './request.js';
-import { withNumbersOf } from './survival.js';
+import { withNumbersOf } from './restored_numbers.js';
+import { SettingsCache } from './settings_cache.js';
 import { traced } from './tracing.js';
 import { typeOf } from './values.js';
 
 /** @typedef {import('./messages.js').PolicyCall} PolicyCall */
 /** @typedef {import('./cancellation.js').Cancellation} Cancellation */
 /** @typedef {import('./policies.js').Policy} Policy */
-/** @typedef {{ policy: Policy, version: string, request: Request, document: Document, settings: any }} Question */
+/** @typedef {{ policy: Policy, version: string, request: Request, document: Document, settings: any }} PreparedCall */
 /** @typedef {import('./tracing.js').Judged} Judged */
 
 /**
- * A document as it arrived: read when the first call needs it, and once for all that share it.
+ * A received document: parsed when the first call needs it, once for all calls that share it.
  */
 export class Source {
   /** @type {Document | InvalidDocumentError | undefined} */
@@ -40,7 +40,7 @@ export class Source {
 
   /**
    * @returns {Document}
-   * @throws {InvalidDocumentError} it is not one JSON object
+   * @throws {InvalidDocumentError} not a JSON object
    */
   read() {
     if (this.#read === undefined) {
@@ -55,7 +55,7 @@ export class Source {
   }
 }
 
-/** Holds the policies and all that is kept between calls. One for each served worker. */
+/** Calls the policies of one served worker, and caches their settings. */
 export class Judge {
   #worker;
   #limits;
@@ -63,35 +63,35 @@ export class Judge {
   #settings;
 
   /**
-   * @param {import('./worker.js').Held} worker
-   * @param {Readonly<import('./limits.js').Limits>} limits of settings kept and of the size of an outcome
+   * @param {import('./worker.js').ServedWorker} worker
+   * @param {Readonly<import('./limits.js').Limits>} limits of the settings cache and of an outcome's size
    * @param {import('./logs.js').Log} log
    */
   constructor(worker, limits, log) {
     this.#worker = worker;
     this.#limits = limits;
     this.#log = log;
-    this.#settings = new KeptSettings(limits);
+    this.#settings = new SettingsCache(limits);
   }
 
   /**
-   * Take a call.
+   * Begin a call.
    *
-   * @param {PolicyCall} call the question. Its document, timeout and trace context are the caller's affair
-   * @param {Source | undefined} source its document; undefined: it has none
-   * @param {{ traceparent: string, cancellation: Cancellation }} call
-   * @returns {Buffer | Promise<Buffer>} the encoded Outcome. Neither throws
+   * @param {PolicyCall} call its document, timeout and trace context are left to the caller
+   * @param {Source | undefined} source its document, if it has one
+   * @param {{ traceparent: string, cancellation: Cancellation }} context
+   * @returns {Buffer | Promise<Buffer>} the encoded Outcome. Never throws or rejects
    */
   begin(call, source, { traceparent, cancellation }) {
-    const question = this.#question(call, source, cancellation);
-    if (Buffer.isBuffer(question)) return question;
-    const { policy, request } = question;
-    const judged = traced({ policy: policy.name, uid: request.uid, traceparent }, () => this.#put(question));
+    const prepared = this.#prepare(call, source, cancellation);
+    if (Buffer.isBuffer(prepared)) return prepared;
+    const { policy, request } = prepared;
+    const judged = traced({ policy: policy.name, uid: request.uid, traceparent }, () => this.#run(prepared));
     return judged instanceof Promise ? judged.then(({ outcome }) => outcome) : judged.outcome;
   }
 
   /**
-   * An Outcome that says why a call has no verdict, in its policy's version.
+   * The Outcome of a call without a verdict, with its policy's version.
    *
    * @param {PolicyCall} call
    * @param {string} message
@@ -104,7 +104,7 @@ export class Judge {
   }
 
   /**
-   * The Outcome of a call whose time is over.
+   * The Outcome of a call that exceeded its timeout.
    *
    * @param {PolicyCall} call of the stream
    * @returns {Buffer}
@@ -117,23 +117,19 @@ export class Judge {
   }
 
   /**
-   * The call with its settings and document read, or the failure that says why they cannot be.
+   * Find the policy and read settings and document; the encoded Outcome if one of these fails.
    *
    * @param {PolicyCall} call
    * @param {Source | undefined} source
    * @param {Cancellation} cancellation
-   * @returns {Question | Buffer}
+   * @returns {PreparedCall | Buffer}
    */
-  #question(call, source, cancellation) {
+  #prepare(call, source, cancellation) {
     const policy = this.#worker.policies.get(call.policy);
     if (policy === undefined) {
       const held = [...this.#worker.policies.keys()].sort().join(', ') || 'none';
-      const called = JSON.stringify(call.policy);
-      return this.#refused(
-        call,
-        `worker ${this.#worker.name} holds no policy ${called}; it holds: ${held}`,
-        REASONS.unknownPolicy,
-      );
+      const message = `worker ${this.#worker.name} holds no policy ${JSON.stringify(call.policy)}; it holds: ${held}`;
+      return this.#refused(call, message, REASONS.unknownPolicy);
     }
     if (call.phase !== PHASES[policy.phase]) {
       const message = `policy ${policy.name} is for the ${policy.phase} phase and was called in ${phaseNamed(call.phase)}`;
@@ -158,60 +154,60 @@ export class Judge {
   /**
    * Call the policy's function.
    *
-   * @param {Question} question
+   * @param {PreparedCall} prepared
    * @returns {Judged | Promise<Judged>}
    */
-  #put(question) {
+  #run(prepared) {
     try {
-      const returned = question.policy.judge(question.request, question.settings);
-      if (typeof (/** @type {any} */ (returned)?.then) !== 'function') return this.#answered(question, returned);
+      const returned = prepared.policy.judge(prepared.request, prepared.settings);
+      if (typeof (/** @type {any} */ (returned)?.then) !== 'function') return this.#returned(prepared, returned);
       return Promise.resolve(returned).then(
-        answer => this.#answered(question, answer),
-        error => this.#threw(question, error),
+        answer => this.#returned(prepared, answer),
+        error => this.#threw(prepared, error),
       );
     } catch (error) {
-      return this.#threw(question, error);
+      return this.#threw(prepared, error);
     }
   }
 
   /**
-   * The outcome of what a function returned.
+   * The outcome of a function that returned.
    *
-   * @param {Question} question
+   * @param {PreparedCall} prepared
    * @param {unknown} returned
    * @returns {Judged}
    */
-  #answered(question, returned) {
-    const { policy, version, request } = question;
+  #returned(prepared, returned) {
+    const { policy, version, request } = prepared;
     let outcome;
     let answer;
     try {
       answer = accepted(returned, policy.phase);
-      outcome = encodedOutcome(this.#settled(outcomeOf(answer, version), question));
+      outcome = encodedOutcome(this.#withNumbers(outcomeOf(answer, version), prepared));
     } catch (error) {
-      return this.#threw(question, error);
+      return this.#threw(prepared, error);
     }
     const limit = this.#limits.messageBytes - ENVELOPE_BYTES;
     if (outcome.length > limit) {
       const size = outcome.length;
       const message = `policy ${policy.name}: the answer has ${size} bytes, at most ${limit} fit a message: answer with a patch`;
-      return this.#failed(question, message);
+      return this.#failed(prepared, message);
     }
     const verdict = verdictOf(answer);
     if (verdict === 'failure') {
-      const said = /** @type {import('./answers.js').Failure} */ (answer).message;
-      this.#log.warning(`policy ${policy.name} could not judge: ${said}`, { uid: request.uid, policy: policy.name });
+      const { message } = /** @type {import('./answers.js').Failure} */ (answer);
+      this.#log.warning(`policy ${policy.name} could not judge: ${message}`, { uid: request.uid, policy: policy.name });
     }
     return { outcome, verdict };
   }
 
   /**
-   * The outcome with every number of the object that was sent, where the whole object goes back.
+   * The outcome; in a whole object, numbers that the policy did not change have the text that was sent.
    *
    * @param {any} outcome
-   * @param {Question} question
+   * @param {PreparedCall} prepared
    */
-  #settled(outcome, { document }) {
+  #withNumbers(outcome, { document }) {
     const whole = outcome.allow?.object;
     if (whole === undefined) return outcome;
     const sent = JSON.parse(document.text);
@@ -220,21 +216,21 @@ export class Judge {
   }
 
   /**
-   * The outcome of a function that threw. Its text is shown only if it is one of ours, which hold no values.
+   * The outcome of a function that threw. Only this SDK's errors are shown with their text, which contains no values.
    *
-   * @param {Question} question
+   * @param {PreparedCall} prepared
    * @param {unknown} error
    * @returns {Judged}
    */
-  #threw(question, error) {
-    const name = question.policy.name;
+  #threw(prepared, error) {
+    const name = prepared.policy.name;
     const isOurs = error instanceof InvalidAnswerError || error instanceof InvalidDocumentError;
     const what = isOurs ? `${error.name}: ${error.message}` : `${typeName(error)}; see the worker's log`;
-    return this.#failed(question, `policy ${name} threw ${what}`, error);
+    return this.#failed(prepared, `policy ${name} threw ${what}`, error);
   }
 
   /**
-   * @param {Question} question
+   * @param {PreparedCall} prepared
    * @param {string} message
    * @param {unknown} [error]
    * @returns {Judged}
@@ -258,7 +254,7 @@ export class Judge {
 }
 
 /**
- * The type of what was thrown. A name is only believed where a class has it: an error's `name` can be any text.
+ * The type of a thrown value: the class name, since an error's `name` can be any text.
  *
  * @param {unknown} error
  * @returns {string}

@@ -1,8 +1,8 @@
 /**
- * A socket that listens, or one line that says why not.
+ * Listening sockets, with one-line errors.
  *
- * A worker that was killed leaves the file of its Unix socket behind. So a socket is tried first: a file that nobody
- * answers on is removed, one that somebody listens on is not. (On TCP the kernel tells: Node.js shares no ports.)
+ * A killed worker leaves the file of its Unix socket. So the worker first connects to an existing socket: the file is
+ * removed if no process listens on it. (On TCP the kernel reports a port in use: Node.js does not share ports.)
  */
 
 import { lstat, stat, unlink } from 'node:fs/promises';
@@ -14,10 +14,10 @@ import { AddressError } from './errors.js';
 
 /** @typedef {import('./address.js').Address} Address */
 
-/** Milliseconds that somebody on a socket has to take a connection; a kernel answers for a process in microseconds. */
+/** Milliseconds for a connection to an existing socket; the kernel accepts one within microseconds. */
 const PROBE = 1000;
 
-/** What the kernel's codes mean, where Node.js would say only the code. @type {Readonly<Record<string, string>>} */
+/** Texts for the kernel's error codes. @type {Readonly<Record<string, string>>} */
 const REASONS = Object.freeze({
   EADDRINUSE: 'another process listens there; stop it or choose another port',
   EADDRNOTAVAIL: 'this machine has no such address',
@@ -25,7 +25,7 @@ const REASONS = Object.freeze({
   ENOTFOUND: 'the host is unknown',
   EAI_AGAIN: 'the host cannot be looked up',
   ENOENT: 'its directory does not exist',
-  ENOTDIR: 'its directory is no directory',
+  ENOTDIR: 'its directory is not a directory',
 });
 
 /**
@@ -34,7 +34,7 @@ const REASONS = Object.freeze({
  * @param {Address} address
  * @param {tls.TlsOptions | undefined} secure undefined: without TLS
  * @param {(socket: import('node:stream').Duplex) => void} connected takes each connection
- * @returns {Promise<{ server: net.Server, found: Address }>} `found`: with the port where 0 was asked for
+ * @returns {Promise<{ server: net.Server, found: Address }>} `found`: port 0 is replaced by the chosen port
  * @throws {AddressError}
  */
 export async function listen(address, secure, connected) {
@@ -57,7 +57,7 @@ export async function listen(address, secure, connected) {
 }
 
 /**
- * Remove the file of a Unix socket that nobody listens on.
+ * Remove the file of a Unix socket on which no process listens.
  *
  * @param {{ path: string }} address
  */
@@ -77,7 +77,7 @@ async function makeFree(address) {
   } catch (error) {
     if (error instanceof AddressError) throw error;
     if (codeOf(error) !== 'ENOENT') throw refused(address, error);
-    // Otherwise Node.js would say "permission denied" of a directory that is not there.
+    // Otherwise Node.js reports "permission denied" for a missing directory.
     await stat(dirname(address.path)).catch(missing => {
       throw refused(address, missing);
     });
@@ -85,7 +85,7 @@ async function makeFree(address) {
 }
 
 /**
- * Whether somebody listens on a Unix socket. Whoever is too busy to answer, or forbids it, is somebody.
+ * Whether a process listens on a Unix socket. One that does not accept in time, or refuses permission, counts.
  *
  * @param {string} path
  * @returns {Promise<boolean>}

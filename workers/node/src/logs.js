@@ -1,8 +1,8 @@
 /**
  * The worker's log: one line for each event on standard error, for people or as JSON.
  *
- * Standard error belongs to whoever runs the worker: the gateway that started it, a container's log. Documents are
- * never logged, uids are.
+ * The gateway that started the worker, or the container runtime, collects standard error. Uids are logged, documents
+ * never.
  */
 
 export const FORMATS = Object.freeze(['text', 'json']);
@@ -17,7 +17,7 @@ export const LEVELS = Object.freeze(['debug', 'info', 'warning', 'error']);
  * @property {unknown} [error] what was thrown; its stack is logged
  */
 
-/** Writes what happens. */
+/** The log. */
 export class Log {
   #format;
   #from;
@@ -26,8 +26,8 @@ export class Log {
   /**
    * @param {object} [given]
    * @param {string} [given.format] one of FORMATS
-   * @param {string} [given.level] one of LEVELS: what is below is not written
-   * @param {(line: string) => void} [given.write] takes one line, or several where there is a stack
+   * @param {string} [given.level] one of LEVELS: the lowest that is written
+   * @param {(line: string) => void} [given.write] called with one line, or several if there is a stack
    */
   constructor({ format = 'text', level = 'info', write = line => void process.stderr.write(line) } = {}) {
     this.#format = format;
@@ -69,7 +69,7 @@ export class Log {
       return;
     }
     const about = uid ? ` (uid ${uid})` : '';
-    // Names come over the wire: a line break in one must not look like another event.
+    // Names come from the client: a line break in one must not look like another event.
     const line = `${time} ${level.toUpperCase()} ${message}${about}`.replace(/[\r\n]+/g, ' ');
     this.#write(exception === undefined ? `${line}\n` : `${line}\n${exception}\n`);
   }
@@ -84,6 +84,6 @@ function stackOf(error) {
   try {
     return String(error);
   } catch {
-    return 'something that cannot be written';
+    return 'an error without text';
   }
 }

@@ -1,9 +1,9 @@
 /**
- * The contract's messages, from the copy of `proto/` that travels with the package.
+ * The contract's messages, from the copy of `proto/` in the package.
  *
- * Outcomes are encoded once, where they are made: their size is needed to tell whether they fit a message, and a batch
- * is put together from their bytes. An embedded message is its bytes behind a tag and a length, so that gives the same
- * as encoding the whole would.
+ * Outcomes are encoded once, where they are made: their size shows whether they fit a message, and a batch is made of
+ * their bytes. An embedded message is its bytes after a tag and a length, so the result is the same as encoding the
+ * whole.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -14,7 +14,7 @@ import protobuf from 'protobufjs';
 /** @typedef {{ seconds: number | Uint64, nanos: number }} Duration */
 
 /**
- * One question to one policy.
+ * A call of one policy.
  *
  * @typedef {object} PolicyCall
  * @property {string} policy
@@ -66,13 +66,13 @@ const SECOND_BYTES = (2 << 3) | 2;
 const FIRST_VARINT = 1 << 3;
 
 /**
- * What a message needs beside one outcome: an id of up to 10 bytes, and tags and lengths of up to 6 bytes each.
+ * Bytes of a message besides one outcome: an id of up to 10 bytes, and tags and lengths of up to 6 bytes each.
  */
 export const ENVELOPE_BYTES = 64;
 
 /**
- * Reads bytes as the other languages do: protobufjs takes a text that ends too early for a shorter one, and replaces
- * what is no UTF-8.
+ * Reads strings as strictly as other protobuf libraries: protobufjs accepts a truncated string as a shorter one, and
+ * replaces bytes that are not UTF-8.
  */
 class StrictReader extends protobuf.BufferReader {
   /** @override */
@@ -84,19 +84,19 @@ class StrictReader extends protobuf.BufferReader {
 }
 
 /**
- * A message out of its bytes.
+ * Decode a message.
  *
  * @param {protobuf.Type} type
  * @param {Buffer} bytes
  * @returns {any}
- * @throws {Error} they cannot be read
+ * @throws {Error} the bytes are not such a message
  */
 export function decoded(type, bytes) {
   return type.decode(new StrictReader(bytes));
 }
 
 /**
- * A message as bytes.
+ * Encode a message.
  *
  * @param {protobuf.Type} type
  * @param {object} message its set fields
@@ -107,7 +107,7 @@ export function encodedMessage(type, message) {
 }
 
 /**
- * An Outcome as bytes.
+ * Encode an Outcome.
  *
  * @param {object} outcome its set fields
  * @returns {Buffer}
@@ -117,7 +117,7 @@ export function encodedOutcome(outcome) {
 }
 
 /**
- * A ReviewResponse with an encoded outcome.
+ * Encode a ReviewResponse with an encoded outcome.
  *
  * @param {Buffer} outcome
  * @returns {Buffer}
@@ -127,7 +127,7 @@ export function encodedResponse(outcome) {
 }
 
 /**
- * A ReviewStreamResponse with encoded outcomes.
+ * Encode a ReviewStreamResponse with encoded outcomes.
  *
  * @param {readonly { id: Uint64, outcome: Buffer }[]} items
  * @returns {Buffer}
@@ -146,7 +146,7 @@ export function encodedBatch(items) {
 }
 
 /**
- * Seconds of a Duration.
+ * A Duration in seconds.
  *
  * @param {Duration} duration
  * @returns {number}
@@ -157,7 +157,7 @@ export function secondsOf({ seconds, nanos }) {
 }
 
 /**
- * An id as a key of a Map: the same for equal ids, a number for all that a gateway reaches.
+ * An id as a key of a Map: equal for equal ids, a number for all ids below 2^32.
  *
  * @param {Uint64} id
  * @returns {number | string}

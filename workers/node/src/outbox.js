@@ -1,7 +1,7 @@
 /**
- * The outcomes of one stream that are not yet written. What is known at once travels together: everything of one turn
- * of the event loop in one message, up to a size. One message is on its way at a time, so a peer that does not read
- * leaves the rest here, where it is counted: then the stream reads no more (`isFull`).
+ * The unwritten outcomes of one stream. Outcomes of one turn of the event loop are batched into one message, up to a
+ * size. One message is written at a time, so outcomes for a gateway that does not read accumulate here; when they reach
+ * the limit (`isFull`), the stream stops reading.
  */
 
 import { ENVELOPE_BYTES, encodedBatch } from './messages.js';
@@ -19,9 +19,9 @@ export class Outbox {
   #turn;
 
   /**
-   * @param {Readonly<import('./limits.js').Limits>} limits of a batch, and of what waits
-   * @param {(batch: Buffer, done: () => void) => void} write sends one message, and says when it has been taken
-   * @param {() => void} written called whenever there is room again
+   * @param {Readonly<import('./limits.js').Limits>} limits of a batch, and of unwritten outcomes
+   * @param {(batch: Buffer, done: () => void) => void} write sends one message, and calls `done` when it is written
+   * @param {() => void} written called after each written message
    */
   constructor(limits, write, written) {
     this.#limits = limits;
@@ -34,14 +34,14 @@ export class Outbox {
     return this.#waiting.size === 0 && !this.#isWriting;
   }
 
-  /** Whether so much waits that nothing more should be taken. */
+  /** Whether unwritten outcomes exceed the limits, so that the stream must stop reading. */
   get isFull() {
     return this.#waiting.size > this.#limits.inFlight || this.#bytes > this.#limits.messageBytes;
   }
 
   /**
    * @param {number | string} key of the id
-   * @returns {boolean} whether its outcome waits here
+   * @returns {boolean} whether its outcome is not yet written
    */
   has(key) {
     return this.#waiting.has(key);
@@ -59,7 +59,7 @@ export class Outbox {
     this.#turn ??= setImmediate(() => this.#flush());
   }
 
-  /** @param {number | string} key whose outcome nobody waits for any more */
+  /** @param {number | string} key of a cancelled call */
   remove(key) {
     const found = this.#waiting.get(key);
     if (found === undefined) return;
@@ -67,7 +67,7 @@ export class Outbox {
     this.#bytes -= found.outcome.length;
   }
 
-  /** Write no more: the stream is gone. */
+  /** Discard everything: the stream has ended. */
   close() {
     clearImmediate(this.#turn);
     this.#waiting.clear();
@@ -85,7 +85,7 @@ export class Outbox {
     });
   }
 
-  /** The oldest outcomes that fit one message; the oldest one in any case. */
+  /** The oldest outcomes that fit one message; at least one. */
   #batch() {
     const batch = [];
     let room = Math.min(this.#limits.batchBytes, this.#limits.messageBytes);

@@ -1,4 +1,4 @@
-/** Answers as the contract's Outcomes. An answer that the phase does not allow is a failure. */
+/** Conversion of answers into the contract's Outcomes. An answer that the phase does not allow is a failure. */
 
 import { Allow, allow, Deny, Failure, NO_STORE } from './answers.js';
 import { InvalidAnswerError } from './errors.js';
@@ -12,12 +12,12 @@ const ALLOW = allow();
 const ANSWERS = 'allow(), deny(), patch(), merge(), mutated(), fail() or nothing';
 
 /**
- * What a policy function returned, if it is an answer for the phase.
+ * Check that a policy function returned an answer for its phase.
  *
- * @param {unknown} answer whatever the function returned; undefined and null are allow
+ * @param {unknown} answer the function's result; undefined and null are allow
  * @param {import('./policies.js').Phase} phase in which it was called
  * @returns {Answer}
- * @throws {InvalidAnswerError} it is no answer, or changes something in the validating phase
+ * @throws {InvalidAnswerError} not an answer, or a change in the validating phase
  */
 export function accepted(answer, phase) {
   if (answer === undefined || answer === null) return ALLOW;
@@ -47,9 +47,9 @@ export function outcomeOf(answer, version) {
 }
 
 /**
- * The fields of an Outcome that says that there is no verdict, in one sentence.
+ * The fields of an Outcome without a verdict.
  *
- * @param {string} message
+ * @param {string} message one sentence
  * @param {string} version of the policy
  * @param {number} [reason]
  * @returns {object}
@@ -77,8 +77,8 @@ function allowOf({ change }) {
 
 /** @param {Deny} answer */
 function denyOf({ code, message, reason, causes, details }) {
-  const isSaid = causes.length > 0 || Object.values(details).some(Boolean);
-  return { code, message, reason, details: isSaid ? { ...details, causes } : undefined };
+  const hasDetails = causes.length > 0 || Object.values(details).some(Boolean);
+  return { code, message, reason, details: hasDetails ? { ...details, causes } : undefined };
 }
 
 /** @param {number | typeof NO_STORE | undefined} cache */

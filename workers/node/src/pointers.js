@@ -1,18 +1,18 @@
 /**
- * JSON Pointers (RFC 6901): how a policy says which places it reads and writes, and how errors say where.
+ * JSON Pointers (RFC 6901) of claims and settings errors.
  *
  * 'The token "~" is encoded as "~0" and "/" as "~1"': RFC 6901, section 3. In claims a token `*` stands for every
- * element or member, so a member that is really called `*` cannot be claimed alone.
+ * element or member, so a member named `*` cannot be claimed alone.
  */
 
 import { RegistrationError } from './errors.js';
 
 const VALID = /^(?:\/(?:[^~/]|~[01])*)+$/;
 
-/** Pointers in one claim, and tokens in one pointer: the gateway takes no more, and no request is nested deeper. */
+/** Pointers in one claim, and tokens in one pointer: the gateway accepts no more, and no request is nested deeper. */
 export const MOST = 256;
 
-/** Characters of a wrong pointer that an error repeats. */
+/** Characters of an invalid pointer that an error quotes. */
 const SHOWN = 80;
 
 /**
@@ -26,7 +26,7 @@ export function pointer(...tokens) {
 }
 
 /**
- * The tokens of a valid pointer, without escapes: `/a~1b/0` is `['a/b', '0']`.
+ * The unescaped tokens of a valid pointer: `/a~1b/0` is `['a/b', '0']`.
  *
  * @param {string} text a valid pointer
  * @returns {string[]}
@@ -39,13 +39,12 @@ export function tokensOf(text) {
 }
 
 /**
- * The claimed pointers as they are sent, each once: claims are put together from lists of places, and the gateway
- * refuses one that is named twice.
+ * Check claimed pointers and remove duplicates, which the gateway rejects and which lists of places can contain.
  *
  * @param {unknown} claims JSON Pointers
- * @param {string} what who claims them, for the error
+ * @param {string} what names the claim in errors
  * @returns {readonly string[]}
- * @throws {RegistrationError} no list, something that is no pointer or is empty (spelt EVERYTHING), or too many
+ * @throws {RegistrationError} not an array, an invalid or empty pointer (written EVERYTHING), or too many
  */
 export function checkedPointers(claims, what) {
   if (!Array.isArray(claims)) {

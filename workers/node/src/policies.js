@@ -1,8 +1,8 @@
 /**
- * What a policy is: a name, a phase, a function, its settings and what it claims. Checked when it is registered.
+ * A policy: a name, a phase, a function, its settings and its claims.
  *
- * A mistake in a registration is the author's, and shows when the worker's module is loaded: nothing is served until
- * all policies are sound.
+ * Each is checked at registration, so an author's error is reported when the worker's module is loaded. The worker
+ * serves only if all policies are valid.
  */
 
 import { inputsClaim, messageOfClaim, writesClaim } from './claims.js';
@@ -15,37 +15,37 @@ import { isObject, typeOf } from './values.js';
 /** @typedef {import('./answers.js').Answer | null | undefined | void} Returned nothing is `allow()` */
 
 /**
- * A policy's function: it judges a request, at once or in time.
+ * A policy's function: it judges a request, and returns an answer or a promise of one.
  *
  * @template S, T
  * @typedef {(request: import('./request.js').Request<T>, settings: S) => Returned | PromiseLike<Returned>} PolicyFunction
  */
 
 /**
- * What can be said of a policy besides its name and its function.
+ * Options of a policy.
  *
  * @template [S=any] the type of the settings
  * @typedef {object} ValidatingOptions
- * @property {import('./settings.js').Schema} [settings] a JSON Schema (2020-12) of its settings; default: it has none,
- *   and accepts `{}`. A `default` in it is filled in
+ * @property {import('./settings.js').Schema} [settings] a JSON Schema (2020-12) of its settings; a `default` in it is
+ *   filled in. Default: the policy has no settings, and accepts `{}`
  * @property {(settings: S) => Iterable<import('./settings.js').Finding> | import('./settings.js').Finding | null | undefined | void} [validate]
- *   a further check of settings that satisfy the schema: gives what is wrong (SettingsError or a text), and what to
- *   warn about (SettingsWarning)
+ *   checks settings that satisfy the schema further: returns errors (SettingsError or a text) and warnings
+ *   (SettingsWarning)
  * @property {readonly string[] | typeof import('./claims.js').EVERYTHING} [inputs] which parts of the AdmissionRequest
  *   it reads, as JSON Pointers such as `/object/metadata/labels` (a segment `*` is every element or member), or
- *   EVERYTHING; default: not said. The policy is sent no more than that, and verdicts are cached by it
- * @property {string} [version] its own, where it changes more rarely than the worker's
+ *   EVERYTHING. The policy is sent only these, and they are part of the cache key. Default: all that is granted
+ * @property {string} [version] of the policy, if it changes more rarely than the worker's
  * @property {string} [description] for the operator, one or two sentences
  */
 
 /**
- * As ValidatingOptions, and what the policy changes.
+ * As ValidatingOptions, and the places that the policy changes.
  *
  * @template [S=any] the type of the settings
  * @typedef {ValidatingOptions<S> & {
  *   writes?: readonly string[] | typeof import('./claims.js').EVERYTHING
  * }} MutatingOptions `writes`: which parts of the object it may change, as JSON Pointers over the object such as
- *   `/metadata/labels`, or EVERYTHING; default: not said
+ *   `/metadata/labels`, or EVERYTHING. Default: all that is granted
  */
 
 /**
@@ -60,10 +60,10 @@ const KNOWN = ['settings', 'validate', 'inputs', 'version', 'description'];
 export class Policy {
   /**
    * @param {string} name a DNS-1123 label
-   * @param {Phase} phase the phase in which it can be used
+   * @param {Phase} phase in which it is called
    * @param {unknown} given the author's options
    * @param {unknown} judge the author's function
-   * @throws {RegistrationError} a name that is no label, a wrong option, or no function
+   * @throws {RegistrationError} an invalid name or option, or no function
    */
   constructor(name, phase, given, judge) {
     if (typeof name !== 'string' || !DNS_LABEL.test(name)) {
@@ -89,7 +89,7 @@ export class Policy {
     Object.freeze(this);
   }
 
-  /** What `Describe` says about it. */
+  /** Its PolicyDescription in the response of `Describe`. */
   descriptionMessage() {
     return {
       name: this.name,

@@ -1,6 +1,6 @@
 /**
- * The probe policies of the conformance kit, for `--conformance`: each shows one thing that a worker must do. They are
- * nobody's business in production. `workers/README.md` says what each of them does.
+ * The probe policies of the conformance kit, for `--conformance`: each checks one duty of a worker. They are not for
+ * production. `workers/README.md` describes them.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { RegistrationError, SettingsError, SettingsWarning } from './errors.js';
 import { Policy } from './policies.js';
 import { currentTraceparent } from './tracing.js';
 
-/** Tokens of cancelled sleeps that are remembered: the contract of the probes. */
+/** Tokens of cancelled sleeps that are stored, as `workers/README.md` specifies. */
 const REMEMBERED = 1000;
 
 /** @type {import('./changes.js').Operation[]} */
@@ -101,10 +101,10 @@ const TOKEN_SETTINGS = {
  * @param {any} settings
  */
 function answers(request, { arm, warnings, auditAnnotations, cache }) {
-  const said = { warnings, auditAnnotations, cache: cache === 'no-store' ? NO_STORE : cache };
+  const options = { warnings, auditAnnotations, cache: cache === 'no-store' ? NO_STORE : cache };
   switch (arm) {
     case 'allow':
-      return allow(said);
+      return allow(options);
     case 'nothing':
       return undefined;
     case 'deny':
@@ -112,16 +112,16 @@ function answers(request, { arm, warnings, auditAnnotations, cache }) {
         code: 409,
         causes: [{ field: 'spec.probe', message: 'a cause', reason: 'FieldValueInvalid' }],
         details: { name: 'probe', group: 'probes.example.com', kind: 'Probe', uid: 'probe-uid', retryAfterSeconds: 7 },
-        ...said,
+        ...options,
       });
     case 'deny-plainly':
-      return deny('denied', said);
+      return deny('denied', options);
     case 'patch':
-      return patch(ANNOTATED, said);
+      return patch(ANNOTATED, options);
     case 'merge':
-      return merge({ metadata: { annotations: { probe: 'merged' } } }, said);
+      return merge({ metadata: { annotations: { probe: 'merged' } } }, options);
     case 'mutated':
-      return request.object ? mutated(annotated(request.object), said) : fail('there is no object to mutate');
+      return request.object ? mutated(annotated(request.object), options) : fail('there is no object to mutate');
     default:
       return fail('failed by the probe');
   }
@@ -141,7 +141,7 @@ function echoes(request) {
   return deny(request.raw.toString(), { code: 422, auditAnnotations });
 }
 
-/** The two that know which sleeps were cancelled. */
+/** The two probes that share the tokens of cancelled sleeps. */
 function sleepers() {
   /** @type {Set<string>} */
   const cancelled = new Set();

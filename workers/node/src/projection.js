@@ -1,15 +1,14 @@
 /**
- * What a policy is sent: the parts of an AdmissionRequest that it claims, as the gateway cuts them out.
+ * The document of a policy: the parts of an AdmissionRequest that it claims, as the gateway selects them.
  *
- * - `kind`, `resource`, `subResource`, `operation` and `dryRun` always; `uid` never; `namespaceObject` only if it is
- *   named.
- * - A claimed value that exists appears, and so does every existing object or array on the way to one. What does not
- *   exist does not appear. Order stays.
- * - Arrays keep length and positions: an element that no claim reaches is `{}`, `[]` or null, by its own kind.
+ * - `kind`, `resource`, `subResource`, `operation` and `dryRun` are always present; `uid` never; `namespaceObject` only
+ *   if it is claimed.
+ * - A claimed value that exists is present, and so is every existing object or array on its path. Order is kept.
+ * - Arrays keep length and positions: an element that no claim reaches is `{}`, `[]` or null, by its type.
  * - Where claims overlap, the wider wins.
  *
- * The gateway does this; here it serves tests, so that a policy which reads more than it claims fails before it is
- * deployed.
+ * The gateway does this; `admission-worker/testing` repeats it, so that a policy that reads more than it claims fails
+ * its tests.
  */
 
 import { EVERYTHING } from './claims.js';
@@ -19,8 +18,8 @@ import { isObject } from './values.js';
 /** Members of every document. */
 const ALWAYS = ['kind', 'resource', 'subResource', 'operation', 'dryRun'];
 
-/** What "everything" does not hold: nobody is sent the one, and the other is no member of the request itself. */
-const NEVER_CALLED = ['uid', 'namespaceObject'];
+/** Not part of "everything": `uid` is never sent, and `namespaceObject` is no member of the request itself. */
+const NOT_IN_EVERYTHING = ['uid', 'namespaceObject'];
 
 /** @typedef {readonly string[]} Path */
 
@@ -28,12 +27,12 @@ const NEVER_CALLED = ['uid', 'namespaceObject'];
  * The document for a policy with these inputs.
  *
  * @param {Readonly<Record<string, unknown>>} request an AdmissionRequest in its JSON shape
- * @param {import('./claims.js').Claim} inputs what the policy claims; undefined (not said) is everything
+ * @param {import('./claims.js').Claim} inputs the policy's claim; undefined is everything
  * @returns {Record<string, unknown>} it shares its values with the request
  */
 export function documentOf(request, inputs) {
   if (inputs === undefined || inputs === EVERYTHING) {
-    return Object.fromEntries(Object.entries(request).filter(([name]) => !NEVER_CALLED.includes(name)));
+    return Object.fromEntries(Object.entries(request).filter(([name]) => !NOT_IN_EVERYTHING.includes(name)));
   }
   return members(request, [...ALWAYS.map(name => [name]), ...inputs.map(tokensOf)]);
 }
@@ -55,7 +54,7 @@ function members(value, paths) {
 }
 
 /**
- * What the paths reach of a value; of one that they do not reach, its kind.
+ * The part of a value that the paths reach; of a value that none reaches, an empty one of its type.
  *
  * @param {unknown} value
  * @param {readonly Path[]} paths
@@ -70,7 +69,7 @@ function cut(value, paths) {
 }
 
 /**
- * The paths that go through this member or element, from there on.
+ * The rests of the paths that pass through this member or element.
  *
  * @param {readonly Path[]} paths
  * @param {string} name

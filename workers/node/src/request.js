@@ -1,10 +1,9 @@
 /**
- * What a policy judges: a part of a Kubernetes AdmissionRequest, typed and lazy.
+ * A policy's document: the granted and claimed parts of a Kubernetes AdmissionRequest, typed and read lazily.
  *
- * A document holds what the operator granted and the policy claimed, so every member may be missing: then it reads
- * undefined, like a member that is null. (Kubernetes leaves `name`, `namespace` and `subResource` out when they are
- * empty, and sends `null` for an `object` that there is not, as on DELETE.) What is read belongs to the policy: it may
- * be changed and returned.
+ * Any member can be missing; then it is undefined, like a member that is null. (Kubernetes omits `name`, `namespace`
+ * and `subResource` if they are empty, and sends `null` for a missing `object`, as on DELETE.) The values belong to the
+ * policy, which may change and return them.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -13,10 +12,11 @@ import { remember } from './fidelity.js';
 import { isObject, typeOf } from './values.js';
 
 /** @typedef {{ group: string, version: string, kind: string }} GroupVersionKind which kind of object; the core group is `''` */
-/** @typedef {{ group: string, version: string, resource: string }} GroupVersionResource which resource is asked for */
+/** @typedef {{ group: string, version: string, resource: string }} GroupVersionResource which resource is requested */
 
 /**
- * An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is undefined.
+ * An authentication.k8s.io/v1 UserInfo: the user who makes the request. A field that is empty, or was not granted, is
+ * undefined.
  *
  * @typedef {object} UserInfo
  * @property {string} [username]
@@ -28,7 +28,7 @@ import { isObject, typeOf } from './values.js';
 /** @typedef {'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT'} Operation */
 
 /**
- * A document's text, checked once and read afresh by each policy that it is for, since what a policy reads is its own.
+ * A document's text: checked once, and parsed for each policy that shares it, since a policy may change its values.
  */
 export class Document {
   /** @type {Record<string, unknown> | undefined} */
@@ -46,7 +46,7 @@ export class Document {
   }
 
   /**
-   * The members, for one policy alone.
+   * The members, parsed for one policy.
    *
    * @returns {Record<string, unknown>}
    */
@@ -72,7 +72,7 @@ export class Document {
 }
 
 /**
- * One document, as a policy sees it.
+ * The request that a policy judges.
  *
  * @template [T=any] the type of `object` and `oldObject`, such as `V1Pod` of a package with Kubernetes' types
  */
@@ -92,12 +92,12 @@ export class Request {
   constructor(document, uid, cancellation) {
     this.#document = document;
     this.#cancellation = cancellation;
-    /** The AdmissionRequest's uid, for logs. A verdict must not depend on it: it differs in each call. */
+    /** The AdmissionRequest's uid, for logs. A verdict must not depend on it: it differs in each request. */
     this.uid = uid;
   }
 
   /**
-   * Aborted when nobody waits for the answer any more: give it to whatever the policy waits for.
+   * Aborted when the gateway no longer waits for the answer. Pass it to every operation that the policy awaits.
    *
    * @returns {AbortSignal}
    */
@@ -105,7 +105,7 @@ export class Request {
     return this.#cancellation.signal;
   }
 
-  /** The document's JSON text, as it was sent: UTF-8. */
+  /** The document's JSON text as it was sent, in UTF-8. */
   get raw() {
     return this.#document.raw;
   }
@@ -124,18 +124,18 @@ export class Request {
     return this.#names('kind', ['group', 'version', 'kind']);
   }
 
-  /** The resource that is asked for, in the version that the policy matched. @returns {GroupVersionResource | undefined} */
+  /** The requested resource, in the version that the policy matched. @returns {GroupVersionResource | undefined} */
   get resource() {
     return this.#names('resource', ['group', 'version', 'resource']);
   }
 
-  /** The subresource, such as `status` or `ephemeralcontainers`; undefined: the resource itself. */
+  /** The subresource, such as `status` or `ephemeralcontainers`; undefined for the resource itself. */
   get subResource() {
     return this.#text('subResource');
   }
 
   /**
-   * The kind in the version in which the client called (differs from `kind` under matchPolicy Equivalent).
+   * The kind of the original API request (differs from `kind` under matchPolicy Equivalent).
    *
    * @returns {GroupVersionKind | undefined}
    */
@@ -143,12 +143,12 @@ export class Request {
     return this.#names('requestKind', ['group', 'version', 'kind']);
   }
 
-  /** The resource in the version in which the client called. @returns {GroupVersionResource | undefined} */
+  /** The resource of the original API request. @returns {GroupVersionResource | undefined} */
   get requestResource() {
     return this.#names('requestResource', ['group', 'version', 'resource']);
   }
 
-  /** The subresource as the client called. */
+  /** The subresource of the original API request. */
   get requestSubResource() {
     return this.#text('requestSubResource');
   }
@@ -158,7 +158,7 @@ export class Request {
     return /** @type {Operation | undefined} */ (this.#text('operation'));
   }
 
-  /** The object's name. Undefined where the API server makes it (generateName), and on a deletecollection. */
+  /** The object's name. Undefined where the API server generates it (generateName), and on a deletecollection. */
   get name() {
     return this.#text('name');
   }
@@ -168,12 +168,12 @@ export class Request {
     return this.#text('namespace');
   }
 
-  /** Who calls. @returns {UserInfo | undefined} */
+  /** The user who makes the request. @returns {UserInfo | undefined} */
   get userInfo() {
     return this.#object('userInfo');
   }
 
-  /** Whether nothing will be stored. @returns {boolean | undefined} */
+  /** Whether the request is a dry run, which stores nothing. @returns {boolean | undefined} */
   get dryRun() {
     return this.#member('dryRun', 'a boolean', value => typeof value === 'boolean');
   }
@@ -193,17 +193,17 @@ export class Request {
     return this.#object('options');
   }
 
-  /** The Namespace in which the object is, for a policy that claims it. @returns {Record<string, any> | undefined} */
+  /** The object's Namespace, for a policy that claims it. @returns {Record<string, any> | undefined} */
   get namespaceObject() {
     return this.#object('namespaceObject');
   }
 
-  /** How large and for which log line; never the content, which may be a Secret. */
+  /** The size and uid; never the content, which may be a Secret. */
   toString() {
     return `Request of ${this.raw.length} bytes, uid ${JSON.stringify(this.uid)}`;
   }
 
-  /** As toString: a request that is logged shows no Secret. */
+  /** As toString, so that a logged request shows no Secret. */
   [Symbol.for('nodejs.util.inspect.custom')]() {
     return `<${this.toString()}>`;
   }
@@ -239,7 +239,7 @@ export class Request {
 
   /**
    * @param {string} name
-   * @param {readonly string[]} fields texts, `''` where they are missing
+   * @param {readonly string[]} fields names of texts; a missing one is `''`
    * @returns {any}
    */
   #names(name, fields) {
@@ -258,9 +258,9 @@ export class Request {
 }
 
 /**
- * Where a text stops being JSON. V8's message quotes the text, which may be a Secret, so only the position is taken.
+ * Where a text is not JSON. V8's message quotes the text, which may be a Secret, so only its position is used.
  *
- * @param {unknown} error what `JSON.parse` threw
+ * @param {unknown} error thrown by `JSON.parse`
  * @param {string} text
  * @returns {string}
  */

@@ -1,4 +1,4 @@
-/** What a JSON Schema finds wrong, in Kubernetes' words where it has some, each at its own JSON Pointer. */
+/** Errors of a JSON Schema as SettingsErrors with Kubernetes' messages, each at its own JSON Pointer. */
 
 import { SettingsError } from './errors.js';
 import { pointer } from './pointers.js';
@@ -7,7 +7,7 @@ import { isObject, typeOf } from './values.js';
 /** @typedef {import('ajv').ErrorObject} ErrorObject */
 
 /**
- * All that is wrong.
+ * Convert ajv's errors.
  *
  * @param {readonly ErrorObject[]} found by ajv, verbose
  * @returns {SettingsError[]}
@@ -20,7 +20,7 @@ export function errorsOf(found) {
 }
 
 /**
- * The member that an error is about, where ajv names the object that should or should not have it.
+ * The member that an error is about, if ajv reports the error at its parent.
  *
  * @param {ErrorObject} error
  * @returns {string | undefined}

@@ -1,12 +1,13 @@
 /**
- * A worker on its address, and an orderly end.
+ * A served worker and its graceful shutdown.
  *
- * To stop is to lame-duck first: health says NOT_SERVING; whatever still comes is answered, since the gateway needs a
- * moment to hear of it; streams end when their gateway has half-closed, or nothing has come for half a second; then
- * nothing more is taken, and open calls are finished. What is still open after the grace period is cancelled.
+ * A stopping worker first enters lame-duck mode: health reports NOT_SERVING, and new calls are still answered, since
+ * the gateway needs a moment to notice. A stream ends when its gateway half-closes it, or after half a second without a
+ * message. Then the worker accepts no more calls and finishes the open ones. Calls that are still open after the grace
+ * period are cancelled.
  *
- * The sockets are ours and their connections are handed to gRPC, so that a taken address is one line, certificates are
- * exchanged while serving, and a peer that does not speak HTTP/2 is shown the door.
+ * The worker accepts connections itself and passes them to gRPC, so that an address in use is a one-line error,
+ * certificates are replaced while serving, and a peer that does not speak HTTP/2 is disconnected.
  */
 
 import grpc from '@grpc/grpc-js';
@@ -20,26 +21,26 @@ import { Service } from './service.js';
 import { QUIET } from './stream.js';
 
 /**
- * How to serve.
+ * Options of `Worker.serve`.
  *
  * @typedef {object} ServeOptions
  * @property {Partial<import('./limits.js').Limits>} [limits]
  * @property {import('./certificates.js').TlsFiles} [tls] default: without TLS
- * @property {Log} [log] default: everything from `info` on standard error
- * @property {boolean} [conformance] whether the probe policies are served as well (`probes.js`); default false
+ * @property {Log} [log] default: level `info`, on standard error
+ * @property {boolean} [conformance] whether to serve the probe policies too (`probes.js`); default false
  */
 
 /** @typedef {(bytes: Buffer) => Buffer} Bytes */
 
-/** Messages travel as bytes through gRPC's library: we refuse an unreadable one in our own words. @type {Bytes} */
+/** The gRPC library passes messages as bytes, so that the worker itself rejects an invalid one. @type {Bytes} */
 const asTheyAre = bytes => bytes;
 
 /**
- * Milliseconds. A gateway that says nothing for a minute is pinged, and let go of when it does not answer within 20 s:
- * one whose machine has died would else keep its connection, its streams and what it had asked for ever.
+ * Milliseconds. The worker pings a gateway after a minute without data, and closes the connection after 20 s without a
+ * reply: otherwise the connection, streams and calls of a failed machine would stay open for ever.
  */
-const QUIET_PING = 60_000;
-const PONG = 20_000;
+const KEEPALIVE_TIME = 60_000;
+const KEEPALIVE_TIMEOUT = 20_000;
 
 /** A worker that is being served. */
 export class Served {
@@ -60,7 +61,7 @@ export class Served {
   #changed = () => {};
 
   /**
-   * @param {import('./worker.js').Held} worker
+   * @param {import('./worker.js').ServedWorker} worker
    * @param {ServeOptions} options
    */
   constructor(worker, { limits, log = new Log() }) {
@@ -70,8 +71,8 @@ export class Served {
     this.#grpc = new grpc.Server({
       'grpc.max_receive_message_length': this.#limits.messageBytes,
       'grpc.max_send_message_length': this.#limits.messageBytes,
-      'grpc.keepalive_time_ms': QUIET_PING,
-      'grpc.keepalive_timeout_ms': PONG,
+      'grpc.keepalive_time_ms': KEEPALIVE_TIME,
+      'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT,
     });
     this.#grpc.addService(
       serviceOf('admission.worker.v1.Worker', ['Describe', 'ValidateSettings', 'Review'], ['ReviewStream']),
@@ -87,9 +88,9 @@ export class Served {
       Watch: this.#health.watch.bind(this.#health),
     });
     this.#injector = this.#grpc.createConnectionInjector(grpc.ServerCredentials.createInsecure());
-    /** For a gRPC client: with the port that was found where 0 was asked for. */
+    /** The target for a gRPC client; port 0 is replaced by the port that the system chose. */
     this.address = '';
-    /** The names of all that is served. */
+    /** The names of the served policies. */
     this.policies = Object.freeze([...worker.policies.keys()]);
   }
 
@@ -103,8 +104,8 @@ export class Served {
     const secure = await this.#certificates?.load();
     const { server, found } = await listen(where, secure, socket => this.#connected(socket));
     this.#listener = server;
-    this.#listener.on('error', error => this.#log.error(`the socket that listens: ${error.message}`));
-    this.#listener.on('tlsClientError', error => this.#log.info(`a client was refused: ${error.message}`));
+    this.#listener.on('error', error => this.#log.error(`listening socket: ${error.message}`));
+    this.#listener.on('tlsClientError', error => this.#log.info(`TLS handshake failed: ${error.message}`));
     this.#certificates?.watch(options => {
       /** @type {import('node:tls').Server} */ (server).setSecureContext(options);
     });
@@ -112,7 +113,7 @@ export class Served {
   }
 
   /**
-   * Stop in order: resolved when everything has ended. A second call waits for the same end.
+   * Stop gracefully. Resolved when the worker has stopped; a second call waits for the same stop.
    *
    * @returns {Promise<void>}
    */
@@ -122,21 +123,21 @@ export class Served {
   }
 
   async #stop() {
-    const patience = new Patience(this.#limits.gracePeriod * 1000);
+    const grace = new GracePeriod(this.#limits.gracePeriod * 1000);
     this.#health.stop();
     this.#service.stop();
-    await patience.upTo(this.#isQuiet());
+    await grace.wait(this.#isQuiet());
     this.#certificates?.close();
     this.#listener?.close();
-    await patience.upTo(new Promise(resolve => this.#grpc.tryShutdown(resolve)));
-    if (patience.isOver)
-      this.#log.warning(`the grace period of ${this.#limits.gracePeriod} s is over: the rest is cancelled`);
-    patience.end();
+    await grace.wait(new Promise(resolve => this.#grpc.tryShutdown(resolve)));
+    if (grace.isOver)
+      this.#log.warning(`the grace period of ${this.#limits.gracePeriod} s is over: open calls are cancelled`);
+    grace.end();
     this.#grpc.forceShutdown();
     for (const connection of this.#connections) connection.destroy();
   }
 
-  /** Resolved when no stream is open and no call has come for a while; or when nobody is connected. */
+  /** Resolved when no stream is open and no call has arrived for `QUIET`, or when no client is connected. */
   async #isQuiet() {
     const stopping = performance.now();
     for (;;) {
@@ -157,13 +158,13 @@ export class Served {
 
   /** @param {import('node:stream').Duplex} socket */
   #connected(socket) {
-    // TLS without the protocol's name is nobody who speaks gRPC: "gRPC ... MUST use ALPN".
+    // A TLS client without ALPN does not speak gRPC: "gRPC ... MUST use ALPN".
     if ('alpnProtocol' in socket && socket.alpnProtocol !== 'h2') {
       socket.destroy();
       return;
     }
     this.#connections.add(socket);
-    socket.on('error', error => this.#log.debug(`a connection has failed: ${error.message}`));
+    socket.on('error', error => this.#log.debug(`connection failed: ${error.message}`));
     socket.once('close', () => {
       this.#connections.delete(socket);
       this.#changed();
@@ -172,8 +173,8 @@ export class Served {
   }
 }
 
-/** A time that several waits share. */
-class Patience {
+/** The time for the shutdown, shared by several waits. */
+class GracePeriod {
   isOver = false;
   #timer;
   #over;
@@ -194,22 +195,22 @@ class Patience {
   }
 
   /**
-   * Wait for something, as long as there is time.
+   * Wait for a promise until the period is over.
    *
    * @param {Promise<unknown>} what
    */
-  async upTo(what) {
+  async wait(what) {
     if (!this.isOver) await Promise.race([what, this.#over]);
   }
 
-  /** Nobody waits any more. */
+  /** Stop the timer. */
   end() {
     clearTimeout(this.#timer);
   }
 }
 
 /**
- * A service whose messages are bytes.
+ * The definition of a service whose messages are bytes.
  *
  * @param {string} name
  * @param {string[]} unary

@@ -1,8 +1,8 @@
 /**
- * The contract's four calls, for one worker.
+ * The contract's four RPCs, for one worker.
  *
- * A message that cannot be read is INVALID_ARGUMENT, too many calls are RESOURCE_EXHAUSTED; everything else is an
- * answer. A gRPC status is a failure of the call and never a verdict.
+ * A message that cannot be decoded gets INVALID_ARGUMENT, a call beyond the limit RESOURCE_EXHAUSTED; every other call
+ * gets an answer. A gRPC status is a failure of the call and never a verdict.
  */
 
 import { status } from '@grpc/grpc-js';
@@ -11,7 +11,7 @@ import { InvalidSettingsError, reasonOf } from './errors.js';
 import { Judge, Source } from './judging.js';
 import { InFlight } from './limits.js';
 import { decoded, encodedMessage, encodedResponse, typeNamed } from './messages.js';
-import { Conversation } from './stream.js';
+import { ReviewStream } from './stream.js';
 
 /** @typedef {import('@grpc/grpc-js').ServerUnaryCall<Buffer, Buffer>} UnaryCall */
 /** @typedef {import('@grpc/grpc-js').sendUnaryData<Buffer>} Answer */
@@ -22,7 +22,7 @@ const VALIDATE_REQUEST = typeNamed('ValidateSettingsRequest');
 const VALIDATE_RESPONSE = typeNamed('ValidateSettingsResponse');
 const REVIEW_REQUEST = typeNamed('ReviewRequest');
 
-/** Serves the four calls. */
+/** Serves the four RPCs. */
 export class Service {
   #worker;
   #limits;
@@ -30,15 +30,15 @@ export class Service {
   #judge;
   #inFlight;
   #description;
-  /** @type {Set<Conversation>} */
-  #conversations = new Set();
+  /** @type {Set<ReviewStream>} */
+  #streams = new Set();
   #isStopping = false;
 
   /**
-   * @param {import('./worker.js').Held} worker
+   * @param {import('./worker.js').ServedWorker} worker
    * @param {Readonly<import('./limits.js').Limits>} limits
    * @param {import('./logs.js').Log} log
-   * @param {() => void} changed called when a call has come or a stream has ended
+   * @param {() => void} changed called when a call has arrived or a stream has ended
    */
   constructor(worker, limits, log, changed) {
     this.#worker = worker;
@@ -48,19 +48,19 @@ export class Service {
     this.#judge = new Judge(worker, limits, log);
     this.#inFlight = new InFlight(limits.inFlight);
     this.#description = describedWorker(worker);
-    /** When the latest call other than a stream came, on `performance.now()`'s clock. */
+    /** When the latest unary call arrived, on `performance.now()`'s clock. */
     this.lastCall = 0;
   }
 
   /** Whether a stream is open. */
   get hasStreams() {
-    return this.#conversations.size > 0;
+    return this.#streams.size > 0;
   }
 
-  /** End each stream as soon as nothing of it is open and nothing more comes. */
+  /** End each stream when it has no open calls and receives no more. */
   stop() {
     this.#isStopping = true;
-    for (const conversation of this.#conversations) conversation.stop();
+    for (const stream of this.#streams) stream.stop();
   }
 
   /**
@@ -77,7 +77,7 @@ export class Service {
   }
 
   /**
-   * Whether a policy can work with these settings.
+   * Validate settings of a policy.
    *
    * @param {UnaryCall} call
    * @param {Answer} answer
@@ -89,7 +89,7 @@ export class Service {
   }
 
   /**
-   * Exactly one call. gRPC says `cancelled` when the deadline is over or nobody waits any more.
+   * One call. gRPC emits `cancelled` after the deadline and when the client cancels.
    *
    * @param {UnaryCall} call
    * @param {Answer} answer
@@ -98,7 +98,7 @@ export class Service {
     const request = this.#read(REVIEW_REQUEST, call, answer);
     if (request === undefined) return;
     if (!request.call) {
-      answer({ code: status.INVALID_ARGUMENT, details: 'a ReviewRequest without policyCall' });
+      answer({ code: status.INVALID_ARGUMENT, details: 'a ReviewRequest without a call' });
       return;
     }
     if (!this.#inFlight.enter()) {
@@ -116,7 +116,7 @@ export class Service {
       answer(null, encodedResponse(begun));
       return;
     }
-    call.once('cancelled', () => cancellation.cancel('the gateway waits for it no longer'));
+    call.once('cancelled', () => cancellation.cancel('the gateway no longer waits'));
     begun.then(outcome => {
       this.#inFlight.leave();
       if (!cancellation.isCancelled) answer(null, encodedResponse(outcome));
@@ -125,19 +125,19 @@ export class Service {
   }
 
   /**
-   * Many calls.
+   * A stream of calls.
    *
    * @param {import('@grpc/grpc-js').ServerDuplexStream<Buffer, Buffer>} call
    */
   reviewStream(call) {
     const served = { judge: this.#judge, inFlight: this.#inFlight, limits: this.#limits, log: this.#log };
-    const conversation = new Conversation(call, served);
-    this.#conversations.add(conversation);
-    conversation.start(() => {
-      this.#conversations.delete(conversation);
+    const stream = new ReviewStream(call, served);
+    this.#streams.add(stream);
+    stream.start(() => {
+      this.#streams.delete(stream);
       this.changed();
     });
-    if (this.#isStopping) conversation.stop();
+    if (this.#isStopping) stream.stop();
   }
 
   /**
@@ -164,7 +164,7 @@ export class Service {
   }
 
   /**
-   * A message out of its bytes; one that cannot be read ends the call.
+   * Decode a request; one that cannot be decoded ends the call.
    *
    * @param {import('protobufjs').Type} type
    * @param {UnaryCall} call
@@ -183,9 +183,9 @@ export class Service {
 }
 
 /**
- * What `Describe` says, made once: it must be cheap, and must not fail while the worker can judge.
+ * The response of `Describe`, encoded once: it must be cheap, and must not fail while the worker can judge.
  *
- * @param {import('./worker.js').Held} worker
+ * @param {import('./worker.js').ServedWorker} worker
  * @returns {Buffer}
  */
 function describedWorker({ name, version, policies }) {

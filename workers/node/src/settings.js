@@ -1,10 +1,10 @@
 /**
- * A policy's settings: JSON from the operator's configuration, checked before anything is judged.
+ * A policy's settings: JSON from the operator's configuration, checked before the policy is called.
  *
- * Settings are one JSON object, never empty: no settings are `{}`. The author's JSON Schema (2020-12) says what they
- * are, and a function what a schema cannot say. The same check runs in `ValidateSettings` (when the configuration is
- * loaded) and before the first call; equal settings are equal bytes, so what was read is kept by its bytes
- * (`kept_settings.js`), frozen, and shared between calls.
+ * Settings are one JSON object; no settings are `{}`. The author's JSON Schema (2020-12) describes them, and a function
+ * checks what a schema cannot express. The same check runs in `ValidateSettings` (when the configuration is loaded) and
+ * before the first call. Equal settings have equal bytes, so settings are cached by their bytes (`settings_cache.js`),
+ * frozen, and shared between calls.
  */
 
 import { isUtf8 } from 'node:buffer';
@@ -15,7 +15,7 @@ import { positionOf } from './request.js';
 import { errorsOf } from './schema_errors.js';
 import { isObject, typeOf } from './values.js';
 
-/** @typedef {SettingsError | SettingsWarning | string} Finding what is wrong (a text: as a whole), or worth a warning */
+/** @typedef {SettingsError | SettingsWarning | string} Finding an error (a text: of the settings as a whole) or a warning */
 /** @typedef {(settings: any) => Iterable<Finding> | Finding | null | undefined | void} Validate an author's own check */
 /** @typedef {Readonly<Record<string, unknown>>} Schema a JSON Schema (2020-12) of an object */
 
@@ -24,7 +24,7 @@ const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 /** The settings of a policy that has none: `{}` and nothing else. */
 const NO_SETTINGS = Object.freeze({ type: 'object', properties: {}, additionalProperties: false });
 
-/** Keywords beside which `properties` does not say all that is known. */
+/** Keywords with which `properties` does not list all allowed members. */
 const OPEN_ENDED = [
   ...['additionalProperties', 'patternProperties', 'unevaluatedProperties', 'propertyNames'],
   ...['allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas', '$ref', '$dynamicRef'],
@@ -34,7 +34,7 @@ const ajv = new Ajv2020.default({
   allErrors: true,
   verbose: true,
   useDefaults: true,
-  // A mistyped keyword is the author's mistake, and shows at the start; what strict mode finds besides is taste.
+  // A mistyped keyword is an error at startup. The other checks of strict mode are a matter of style.
   strict: true,
   strictTypes: false,
   strictTuples: false,
@@ -46,7 +46,7 @@ const ajv = new Ajv2020.default({
   logger: false,
 });
 
-/** What a policy's settings must be. */
+/** The schema and the check of a policy's settings. */
 export class SettingsType {
   #check;
   #validate;
@@ -54,13 +54,13 @@ export class SettingsType {
 
   /**
    * @param {unknown} schema undefined: the policy has no settings
-   * @param {unknown} validate the author's own check; undefined: there is none
-   * @param {string} what whose settings, for errors
-   * @throws {RegistrationError} the schema is none, or not of an object; the check is no plain function
+   * @param {unknown} validate the author's own check, if any
+   * @param {string} what names the policy in errors
+   * @throws {RegistrationError} an invalid schema, or one not of an object; a check that is not a plain function
    */
   constructor(schema, validate, what) {
     this.schema = schema === undefined ? NO_SETTINGS : checkedSchema(schema, what);
-    /** Whether there are any. */
+    /** Whether the policy has no settings. */
     this.isNone = schema === undefined;
     this.#validate = checkedValidate(validate, what);
     this.#known = OPEN_ENDED.some(keyword => keyword in this.schema) ? undefined : this.schema.properties;
@@ -77,11 +77,11 @@ export class SettingsType {
   }
 
   /**
-   * Settings out of their JSON text.
+   * Parse and check settings.
    *
    * @param {Buffer} raw one JSON object in UTF-8
-   * @returns {{ settings: any, warnings: readonly string[] }} the settings, frozen, and what to warn about
-   * @throws {InvalidSettingsError} all that is wrong with them
+   * @returns {{ settings: any, warnings: readonly string[] }} the frozen settings, and warnings
+   * @throws {InvalidSettingsError} all errors
    */
   read(raw) {
     const settings = parsed(raw);
@@ -101,7 +101,7 @@ export class SettingsType {
   }
 
   /**
-   * Run the author's check; its warnings are returned, its errors thrown.
+   * Run the author's check: return its warnings, throw its errors.
    *
    * @param {Record<string, unknown>} settings
    * @returns {string[]}
@@ -149,14 +149,15 @@ function parsed(raw) {
 }
 
 /**
- * @param {unknown} given
+ * @param {unknown} given the result of the author's check
  * @returns {Finding[]}
  */
 function findingsOf(given) {
   if (given === undefined || given === null) return [];
   if (typeof given === 'string' || given instanceof SettingsError || given instanceof SettingsWarning) return [given];
   const findings = /** @type {Iterable<Finding>} */ (given);
-  if (typeof findings[Symbol.iterator] !== 'function') throw new TypeError('validate: must give an array of findings');
+  if (typeof findings[Symbol.iterator] !== 'function')
+    throw new TypeError('validate: must return an array of findings');
   return [...findings];
 }
 

@@ -1,20 +1,20 @@
 /**
- * One `ReviewStream`: many calls over one connection, each answered as soon as it is known.
+ * One `ReviewStream`: many calls over one stream, each answered as soon as its outcome is known.
  *
  * The rules:
  *
  * - An id is open from its call until its outcome is written. Each open id gets exactly one outcome, in any order: a
- *   verdict, or a failure when its time is over, its document is not there, or the worker is full. A cancelled one
- *   gets none.
- * - An id that comes again while it is open is two questions with one name: the first is dropped and a failure is the
- *   answer to both, since a verdict could be taken for the other's.
- * - Functions that give their answer at once run one after another for a slice of time; then the event loop reads,
- *   writes and keeps time. Promises are waited for beside it. So an outcome waits for no other one, a function that
- *   computes excepted while it runs.
- * - A gateway that does not read its answers is not read either: what is not written is bounded (`outbox.js`).
- * - When the gateway half-closes, what is open is answered, and the stream ends. When the worker is told to stop, the
- *   stream is still read and answered, and ends when nothing is open and nothing has come for `QUIET` milliseconds.
- *   When the stream breaks, everything open is cancelled.
+ *   verdict, or a failure if its timeout is over, its document is missing, or the worker is full. A cancelled call gets
+ *   none.
+ * - If an open id is used again, both calls get one failure and the first is cancelled, since the gateway could take
+ *   the verdict of one for the other's.
+ * - Synchronous functions run one after another for a time slice; then the event loop reads, writes and runs timers.
+ *   Asynchronous functions run concurrently. So an outcome waits for another one only while a function computes.
+ * - If the gateway does not read outcomes, the worker stops reading calls: unwritten outcomes are bounded
+ *   (`outbox.js`).
+ * - When the gateway half-closes the stream, open calls are answered, and the stream ends. When the worker stops, the
+ *   stream still accepts calls, and ends when no call is open and none has arrived for `QUIET` milliseconds. When the
+ *   stream breaks, all open calls are cancelled.
  */
 
 import { status } from '@grpc/grpc-js';
@@ -28,46 +28,46 @@ import { Outbox } from './outbox.js';
 /** @typedef {import('./messages.js').Uint64} Uint64 */
 
 /**
- * Milliseconds for plain functions before the loop turns: a hundred turns' overhead (10 µs), so it costs a hundredth;
- * and less than anybody waiting for an answer over a network notices.
+ * Milliseconds for synchronous functions in one turn of the event loop: a hundred times a turn's overhead (10 µs), and
+ * little compared with a network round trip.
  */
 const SLICE = 1;
 
 /**
- * Milliseconds without a message after which a stopping worker takes it that its gateway sends no more: some round
- * trips of a slow network, since the gateway has been told by then (health, over the same connection).
+ * Milliseconds without a message after which a stopping worker ends a stream: some round trips of a slow network, in
+ * which the gateway has received NOT_SERVING over the same connection.
  */
 export const QUIET = 500;
 
-/** The longest delay of a timer of Node.js, 24 days: a longer one would end at once. */
+/** The longest delay of a Node.js timer, 24 days: a longer one would fire at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 const REQUEST = typeNamed('ReviewStreamRequest');
 
 /**
- * An open call. It holds one place in flight until its work has ended.
+ * An open call. It counts as in flight until its function has ended.
  *
- * @typedef {object} Opened
+ * @typedef {object} OpenCall
  * @property {number | string} key
  * @property {Uint64} id
  * @property {PolicyCall} call
  * @property {Source | undefined} source
- * @property {number} deadline on `performance.now()`'s clock; Infinity: as long as the stream lives
+ * @property {number} deadline on `performance.now()`'s clock; Infinity: the end of the stream
  * @property {Cancellation} cancellation
  * @property {NodeJS.Timeout | undefined} timer
  * @property {boolean} isRunning
  */
 
 /** Serves one stream. */
-export class Conversation {
+export class ReviewStream {
   #call;
   #judge;
   #inFlight;
   #log;
   #outbox;
-  /** @type {Map<number | string, Opened>} */
+  /** @type {Map<number | string, OpenCall>} */
   #open = new Map();
-  /** Opened and not begun, the next one last. @type {Opened[]} */
+  /** Not yet begun, the next one last. @type {OpenCall[]} */
   #waiting = [];
   /** @type {NodeJS.Immediate | undefined} */
   #turn;
@@ -81,8 +81,8 @@ export class Conversation {
   /**
    * @param {import('@grpc/grpc-js').ServerDuplexStream<Buffer, Buffer>} call
    * @param {object} served
-   * @param {import('./judging.js').Judge} served.judge answers
-   * @param {import('./limits.js').InFlight} served.inFlight places for calls, shared with all other calls
+   * @param {import('./judging.js').Judge} served.judge calls the policies
+   * @param {import('./limits.js').InFlight} served.inFlight shared with all other calls
    * @param {Readonly<import('./limits.js').Limits>} served.limits
    * @param {import('./logs.js').Log} served.log
    */
@@ -98,7 +98,7 @@ export class Conversation {
     );
   }
 
-  /** Answer until the gateway half-closes, the worker stops, or the stream breaks. @param {() => void} ended */
+  /** Serve until the gateway half-closes, the worker stops, or the stream breaks. @param {() => void} ended */
   start(ended) {
     this.#call.on('data', received => this.#take(received));
     this.#call.on('end', () => {
@@ -112,7 +112,7 @@ export class Conversation {
     });
   }
 
-  /** End as soon as nothing is open and nothing more comes. */
+  /** End when no call is open and no more arrive. */
   stop() {
     if (this.#isStopping) return;
     this.#isStopping = true;
@@ -134,19 +134,19 @@ export class Conversation {
       return;
     }
     const sources = batch.documents.map((/** @type {Buffer} */ raw) => new Source(raw));
-    const opened = [];
+    const accepted = [];
     for (const item of batch.items) {
       if (item.item === 'call') {
-        const called = this.#opened(item, sources);
-        if (called !== undefined) opened.push(called);
+        const open = this.#accept(item, sources);
+        if (open !== undefined) accepted.push(open);
       } else if (item.item === 'cancel') {
-        this.#drop(keyOf(item.id), 'the gateway waits for it no longer');
+        this.#drop(keyOf(item.id), 'the gateway no longer waits');
       } else {
-        // Of a newer contract: "Fields unknown to the receiver are ignored."
+        // An item of a newer contract: "Fields unknown to the receiver are ignored."
         this.#log.debug(`an item without call or cancel was ignored (id ${keyOf(item.id)})`);
       }
     }
-    this.#waiting = [...opened.reverse(), ...this.#waiting];
+    this.#waiting = [...accepted.reverse(), ...this.#waiting];
     this.#work();
     this.#changed();
   }
@@ -154,12 +154,12 @@ export class Conversation {
   /**
    * @param {import('./messages.js').RequestItem} item
    * @param {Source[]} sources of its message
-   * @returns {Opened | undefined} undefined: it has its answer
+   * @returns {OpenCall | undefined} undefined: a failure is its outcome
    */
-  #opened({ id, call }, sources) {
+  #accept({ id, call }, sources) {
     const key = keyOf(id);
     if (this.#open.has(key) || this.#outbox.has(key)) {
-      this.#drop(key, 'its id came again');
+      this.#drop(key, 'the gateway used the id of this call again');
       const message = `the stream has an open call with id ${key} already: ids must be unique`;
       this.#outbox.add(key, id, this.#judge.failure(call, message));
       return undefined;
@@ -180,19 +180,19 @@ export class Conversation {
     }
     const deadline = call.timeout ? this.#lastArrival + secondsOf(call.timeout) * 1000 : Number.POSITIVE_INFINITY;
     const cancellation = new Cancellation();
-    const called = { key, id, call, source, deadline, cancellation, timer: undefined, isRunning: false };
-    this.#open.set(key, called);
-    return called;
+    const open = { key, id, call, source, deadline, cancellation, timer: undefined, isRunning: false };
+    this.#open.set(key, open);
+    return open;
   }
 
   // -------------------------------------------------------------------------------------------------------- work
 
-  /** Begin what waits, for one slice; the rest in the loop's next turn. */
+  /** Begin waiting calls for one time slice; the rest in the next turn of the event loop. */
   #work() {
     if (this.#turn !== undefined) return;
     const end = performance.now() + SLICE;
-    for (let called = this.#waiting.pop(); called !== undefined; called = this.#waiting.pop()) {
-      if (this.#open.get(called.key) === called) this.#begin(called);
+    for (let open = this.#waiting.pop(); open !== undefined; open = this.#waiting.pop()) {
+      if (this.#open.get(open.key) === open) this.#begin(open);
       if (this.#waiting.length > 0 && performance.now() >= end) {
         this.#turn = setImmediate(() => {
           this.#turn = undefined;
@@ -204,78 +204,78 @@ export class Conversation {
     }
   }
 
-  /** @param {Opened} called */
-  #begin(called) {
-    const { call, source, cancellation, deadline } = called;
+  /** @param {OpenCall} open */
+  #begin(open) {
+    const { call, source, cancellation, deadline } = open;
     if (performance.now() >= deadline) {
-      this.#closed(called, this.#judge.timedOut(call));
+      this.#answer(open, this.#judge.timedOut(call));
       return;
     }
     const begun = this.#judge.begin(call, source, { traceparent: call.traceparent, cancellation });
     if (Buffer.isBuffer(begun)) {
-      this.#closed(called, performance.now() >= deadline ? this.#judge.timedOut(call) : begun);
+      this.#answer(open, performance.now() >= deadline ? this.#judge.timedOut(call) : begun);
       return;
     }
-    called.isRunning = true;
-    if (deadline - performance.now() <= LONGEST_TIMER) this.#setTimer(called);
-    begun.then(outcome => this.#ended(called, outcome));
+    open.isRunning = true;
+    if (deadline - performance.now() <= LONGEST_TIMER) this.#setTimer(open);
+    begun.then(outcome => this.#ended(open, outcome));
   }
 
-  /** A timer may fire a little before its time: then it is set again. @param {Opened} called */
-  #setTimer(called) {
-    const left = called.deadline - performance.now();
-    called.timer = setTimeout(
-      () => (performance.now() < called.deadline ? this.#setTimer(called) : this.#expired(called)),
+  /** A timer may fire a little early; then it is set again. @param {OpenCall} open */
+  #setTimer(open) {
+    const left = open.deadline - performance.now();
+    open.timer = setTimeout(
+      () => (performance.now() < open.deadline ? this.#setTimer(open) : this.#expired(open)),
       Math.ceil(Math.max(0, left)),
     );
   }
 
-  /** Answer an ask for which nothing is running. @param {Opened} called @param {Buffer} outcome */
-  #closed(called, outcome) {
+  /** Answer a call whose function is not running. @param {OpenCall} open @param {Buffer} outcome */
+  #answer(open, outcome) {
     this.#inFlight.leave();
-    this.#open.delete(called.key);
-    this.#outbox.add(called.key, called.id, outcome);
+    this.#open.delete(open.key);
+    this.#outbox.add(open.key, open.id, outcome);
   }
 
-  /** Answer at once; the work is cancelled, and its place is free when it has really ended. @param {Opened} called */
-  #expired(called) {
-    this.#drop(called.key, 'its time is over');
-    this.#outbox.add(called.key, called.id, this.#judge.timedOut(called.call));
+  /** Answer at once and cancel; the call counts as in flight until its function has ended. @param {OpenCall} open */
+  #expired(open) {
+    this.#drop(open.key, "the call's timeout is over");
+    this.#outbox.add(open.key, open.id, this.#judge.timedOut(open.call));
     this.#changed();
   }
 
-  /** @param {Opened} called @param {Buffer} outcome */
-  #ended(called, outcome) {
+  /** @param {OpenCall} open @param {Buffer} outcome */
+  #ended(open, outcome) {
     this.#inFlight.leave();
-    clearTimeout(called.timer);
-    if (this.#open.get(called.key) !== called) return;
-    this.#open.delete(called.key);
-    this.#outbox.add(called.key, called.id, outcome);
+    clearTimeout(open.timer);
+    if (this.#open.get(open.key) !== open) return;
+    this.#open.delete(open.key);
+    this.#outbox.add(open.key, open.id, outcome);
     this.#changed();
   }
 
-  /** Nobody waits for this id any more. An unknown one is ignored. @param {number | string} key @param {string} why */
+  /** Cancel a call; an unknown id is ignored. @param {number | string} key @param {string} why */
   #drop(key, why) {
     this.#outbox.remove(key);
-    const called = this.#open.get(key);
-    if (called === undefined) return;
+    const open = this.#open.get(key);
+    if (open === undefined) return;
     this.#open.delete(key);
-    clearTimeout(called.timer);
-    if (!called.isRunning) this.#inFlight.leave();
-    called.cancellation.cancel(why);
+    clearTimeout(open.timer);
+    if (!open.isRunning) this.#inFlight.leave();
+    open.cancellation.cancel(why);
   }
 
   #dropAll() {
     clearImmediate(this.#turn);
     clearTimeout(this.#quiet);
-    for (const key of [...this.#open.keys()]) this.#drop(key, 'the stream is over');
+    for (const key of [...this.#open.keys()]) this.#drop(key, 'the stream has ended');
     this.#waiting = [];
     this.#outbox.close();
   }
 
   // --------------------------------------------------------------------------------------------------------- end
 
-  /** Something was taken, answered or written: read on or not, and end if nothing is left. */
+  /** After each message, outcome or write: pause or resume reading, and end the stream if it is idle. */
   #changed() {
     if (this.#isOver) return;
     if (this.#outbox.isFull) this.#call.pause();
@@ -298,7 +298,7 @@ export class Conversation {
     this.#call.end();
   }
 
-  /** @param {string} details why the message cannot be read */
+  /** @param {string} details why the message cannot be decoded */
   #refuse(details) {
     this.#isOver = true;
     this.#dropAll();

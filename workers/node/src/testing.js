@@ -1,5 +1,5 @@
 /**
- * Test a policy without a server: a request and settings in, its answer out.
+ * Test a policy without a server: `review` returns its answer to a request and settings.
  *
  *     import { review } from 'admission-worker/testing';
  *
@@ -8,8 +8,8 @@
  *       assert.deepEqual(await review(worker, 'required-label', request, { key: 'team' }), deny('...'));
  *     });
  *
- * The policy is sent what the gateway would send it: no more than it claims as its `inputs`. So a policy that reads
- * what it does not claim fails its tests, and not its first day in a cluster. What a policy throws comes through.
+ * The policy is sent the parts that it claims as its `inputs`, as by the gateway. So a policy that reads more fails its
+ * tests and not in production. Errors that a policy throws are passed on.
  */
 
 import { Cancellation } from './cancellation.js';
@@ -20,7 +20,7 @@ import { Document, Request } from './request.js';
 import { isObject } from './values.js';
 
 /**
- * What a policy answers to a request.
+ * Call a policy with a request.
  *
  * @param {import('./worker.js').Worker} worker which holds the policy
  * @param {string} policy its name
@@ -28,12 +28,12 @@ import { isObject } from './values.js';
  *   matter; or a whole AdmissionReview, as recorded from a cluster
  * @param {Readonly<Record<string, unknown>>} [settings] as the operator would write them; default `{}`
  * @param {object} [options]
- * @param {AbortSignal} [options.signal] aborted when the caller waits no more: `request.signal` follows
- * @returns {Promise<import('./answers.js').Answer>} `answer.change.value` is a patch as it was given. Nothing of a
- *   policy is `allow()`
+ * @param {AbortSignal} [options.signal] aborts `request.signal`
+ * @returns {Promise<import('./answers.js').Answer>} `allow()` if the policy returns nothing; `answer.change.value` is
+ *   the patch that the policy returned
  * @throws {RangeError} the worker holds no such policy
- * @throws {import('./errors.js').InvalidSettingsError} all that is wrong with the settings
- * @throws {import('./errors.js').InvalidAnswerError} the policy returned what is no answer in its phase
+ * @throws {import('./errors.js').InvalidSettingsError} all errors in the settings
+ * @throws {import('./errors.js').InvalidAnswerError} the policy returned something that is no answer in its phase
  */
 export async function review(worker, policy, request, settings = {}, { signal } = {}) {
   const held = worker.policies.get(policy);
@@ -43,9 +43,9 @@ export async function review(worker, policy, request, settings = {}, { signal } 
   }
   const whole = isObject(request.request) ? request.request : request;
   const cancellation = new Cancellation();
-  signal?.addEventListener('abort', () => cancellation.cancel('the test waits for it no longer'));
-  if (signal?.aborted) cancellation.cancel('the test waits for it no longer');
-  // Both take the way through JSON, as they will.
+  signal?.addEventListener('abort', () => cancellation.cancel('the test no longer waits'));
+  if (signal?.aborted) cancellation.cancel('the test no longer waits');
+  // Both are encoded and parsed, as in a call by the gateway.
   const document = new Document(Buffer.from(encoded(documentOf(whole, held.inputs), 'request')));
   const read = held.settings.read(Buffer.from(encoded(settings, 'settings'))).settings;
   const uid = typeof whole.uid === 'string' ? whole.uid : '';

@@ -1,15 +1,14 @@
 /**
- * One span for each call, where the program has OpenTelemetry's API; nothing otherwise.
+ * One span for each policy call, if OpenTelemetry's API is installed.
  *
- * The caller's `traceparent` is the span's parent, and the span is the current one while the policy's function runs
- * (as far as the author has registered a context manager, as OpenTelemetry's SDK for Node.js does). No exporter is set
- * up: that is the author's.
+ * The gateway's `traceparent` is the span's parent, and the span is active while the policy's function runs (if a
+ * context manager is registered, as by OpenTelemetry's SDK for Node.js). The program sets up the exporter.
  */
 
 /** @type {typeof import('@opentelemetry/api') | undefined} */
 const api = await import('@opentelemetry/api').catch(() => undefined);
 
-/** W3C Trace Context: "version-format = trace-id "-" parent-id "-" trace-flags", and what later versions append. */
+/** W3C Trace Context: "version-format = trace-id "-" parent-id "-" trace-flags"; later versions may append to it. */
 const TRACEPARENT =
   /^(?<version>[0-9a-f]{2})-(?<trace>[0-9a-f]{32})-(?<parent>[0-9a-f]{16})-(?<flags>[0-9a-f]{2})(?:$|-)/;
 
@@ -19,7 +18,7 @@ const TRACEPARENT =
  * Run a policy in its span.
  *
  * @param {{ policy: string, uid: string, traceparent: string }} call
- * @param {() => Judged | Promise<Judged>} run which throws nothing
+ * @param {() => Judged | Promise<Judged>} run never throws or rejects
  * @returns {Judged | Promise<Judged>}
  */
 export function traced({ policy, uid, traceparent }, run) {
@@ -42,7 +41,7 @@ export function traced({ policy, uid, traceparent }, run) {
   return judged instanceof Promise ? judged.then(ended) : ended(judged);
 }
 
-/** The `traceparent` of the span that is current; `''`: there is none. */
+/** The `traceparent` of the active span; `''` without one. */
 export function currentTraceparent() {
   const current = api?.trace.getSpanContext(api.context.active());
   if (api === undefined || current === undefined || !api.isSpanContextValid(current)) return '';

@@ -1,16 +1,16 @@
-/** What an author's values must be: text, whole numbers, arrays, objects. Whatever else is refused where it is given. */
+/** Type checks of the values in an answer. A wrong one throws where the answer is made. */
 
 import { InvalidAnswerError } from './errors.js';
 
-/** What an int32 of the contract holds. */
+/** The range of the contract's int32. */
 const INT32_MIN = -(2 ** 31);
 const INT32_MAX = 2 ** 31 - 1;
 
 /**
- * The value, if it is Unicode text.
+ * Check that a value is Unicode text.
  *
  * @param {unknown} value
- * @param {string} what names it in the error
+ * @param {string} what names the value in errors
  * @returns {string}
  * @throws {InvalidAnswerError}
  */
@@ -23,7 +23,7 @@ export function text(value, what) {
 }
 
 /**
- * The value, if it is a 32-bit whole number.
+ * Check that a value is a 32-bit whole number.
  *
  * @param {unknown} value
  * @param {string} what
@@ -38,12 +38,12 @@ export function int32(value, what) {
 }
 
 /**
- * The values as a frozen array. One text is not a list of texts.
+ * The values as a frozen array. A text does not count as an iterable.
  *
  * @template T
  * @param {unknown} values an iterable
  * @param {string} what
- * @param {(value: unknown, what: string) => T} check what each must be
+ * @param {(value: unknown, what: string) => T} check of each value
  * @returns {readonly T[]}
  * @throws {InvalidAnswerError}
  */
@@ -56,7 +56,7 @@ export function listOf(values, what, check) {
 }
 
 /**
- * Whether it is an object as JSON has them: no array, no null, nothing of a class of its own.
+ * Whether a value is a plain object: not null, not an array, not an instance of a class.
  *
  * @param {unknown} value
  * @returns {value is Record<string, unknown>}
@@ -64,12 +64,12 @@ export function listOf(values, what, check) {
 export function isObject(value) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype = Object.getPrototypeOf(value);
-  // What another realm made (vm, a test runner) has another Object.prototype; its own prototype is null all the same.
+  // An object of another realm (vm, a test runner) has another Object.prototype, whose prototype is null too.
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 /**
- * The value, if it is an object as JSON has them.
+ * Check that a value is a plain object.
  *
  * @param {unknown} value
  * @param {string} what
@@ -82,7 +82,7 @@ export function object(value, what) {
 }
 
 /**
- * Options that exist; a mistyped one would otherwise be ignored.
+ * Check that all options are known: a mistyped one would otherwise be ignored.
  *
  * @param {unknown} given
  * @param {readonly string[]} known
@@ -100,7 +100,7 @@ export function options(given, known, what) {
 }
 
 /**
- * The name of its type: what an error says instead of the value, which may be a secret.
+ * The name of a value's type, for errors: the value itself may be secret.
  *
  * @param {unknown} value
  * @returns {string}

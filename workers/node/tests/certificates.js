@@ -1,6 +1,6 @@
 /**
- * Certificates for tests: X.509 v3 in DER (RFC 5280), with keys of P-256. Node.js reads certificates and makes none, so
- * the few bytes that it takes are put together here.
+ * Certificates for tests: X.509 v3 in DER (RFC 5280), with P-256 keys. Node.js reads certificates but cannot create
+ * any, so this module encodes them.
  */
 
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
@@ -15,7 +15,7 @@ const DAY = 24 * 3600 * 1000;
 /** @typedef {{ name: string, cert: string, key: string, privateKey: import('node:crypto').KeyObject }} Issued in PEM */
 
 /**
- * An authority of its own.
+ * A new authority.
  *
  * @param {string} name
  * @returns {Issued}
@@ -25,7 +25,7 @@ export function authority(name) {
 }
 
 /**
- * A certificate for localhost, and for whatever client has it.
+ * A certificate for localhost, also used by clients.
  *
  * @param {string} name
  * @param {Issued} by

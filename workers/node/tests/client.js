@@ -1,11 +1,11 @@
-/** What a gateway does with a worker, over a real connection: the four calls and health. */
+/** A gateway's client of a worker, over a real connection: the four RPCs and health. */
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import grpc from '@grpc/grpc-js';
 import { typeNamed } from '../src/messages.js';
 
-/** Milliseconds after which a test gives up; nothing that passes takes more than a fraction. */
+/** Milliseconds after which a test fails; a passing one takes a fraction. */
 export const PATIENCE = 30_000;
 
 export const MUTATING = 1;
@@ -35,7 +35,7 @@ export function json(value) {
 }
 
 /**
- * A PolicyCall. `settings` and `document` as bytes, or as what JSON text is made of; `timeout` in seconds.
+ * A PolicyCall. `settings` and `document` are bytes or JSON values, `timeout` is in seconds.
  *
  * @param {string} policy
  * @param {any} [given]
@@ -62,10 +62,7 @@ export function policyCall(
 export function batch(calls, { first = 1, cancel = [], documents = [] } = {}) {
   return {
     documents: documents.map(json),
-    items: [
-      ...calls.map((one, index) => ({ id: first + index, call: one })),
-      ...cancel.map(id => ({ id, cancel: {} })),
-    ],
+    items: [...calls.map((call, index) => ({ id: first + index, call })), ...cancel.map(id => ({ id, cancel: {} }))],
   };
 }
 
@@ -103,15 +100,15 @@ export class Client {
    * @returns {Promise<any>}
    */
   call(service, method, request, response, message, { patience = PATIENCE, metadata = {}, signal } = {}) {
-    const told = new grpc.Metadata();
-    for (const [key, value] of Object.entries(metadata)) told.set(key, value);
+    const sent = new grpc.Metadata();
+    for (const [key, value] of Object.entries(metadata)) sent.set(key, value);
     return new Promise((resolve, reject) => {
       const call = this.#channel.makeUnaryRequest(
         `/${service}/${method}`,
         writing(request),
         reading(response),
         message,
-        told,
+        sent,
         { deadline: Date.now() + patience },
         (error, value) => (error ? reject(error) : resolve(value)),
       );
@@ -137,9 +134,9 @@ export class Client {
     };
   }
 
-  /** @param {any} one an Call @param {any} [given] @returns {Promise<any>} its Outcome */
-  async review(one, given) {
-    return (await this.worker('Review', { call: one }, given)).outcome;
+  /** @param {any} call a PolicyCall @param {any} [given] @returns {Promise<any>} its Outcome */
+  async review(call, given) {
+    return (await this.worker('Review', { call }, given)).outcome;
   }
 
   /** @param {string} [service] */
@@ -174,11 +171,11 @@ export class Stream {
   /** @param {grpc.ClientDuplexStream<any, any>} call */
   constructor(call) {
     this.call = call;
-    /** The outcomes that have come, by id. @type {Record<string, any>} */
+    /** The received outcomes, by id. @type {Record<string, any>} */
     this.outcomes = {};
-    /** The ids of each message that has come. @type {string[][]} */
+    /** The ids of each received message. @type {string[][]} */
     this.messages = [];
-    /** How it ended. @type {Promise<grpc.StatusObject>} */
+    /** The final status. @type {Promise<grpc.StatusObject>} */
     this.ended = new Promise(resolve => call.once('status', resolve));
     call.on('error', () => {});
     call.on('data', ({ items }) => {
@@ -196,18 +193,18 @@ export class Stream {
     return this;
   }
 
-  /** The outcomes, once there are so many. @param {number} count */
+  /** The outcomes, when at least `count` have arrived. @param {number} count */
   async until(count) {
     const signal = AbortSignal.timeout(PATIENCE);
     while (Object.keys(this.outcomes).length < count) {
       const ended = await Promise.race([once(this.call, 'data', { signal }).then(() => undefined), this.ended]);
-      const there = Object.keys(this.outcomes).length;
-      assert.ok(!ended || there >= count, `it ended with ${ended?.details} after ${there} of ${count} outcomes`);
+      const received = Object.keys(this.outcomes).length;
+      assert.ok(!ended || received >= count, `ended with ${ended?.details} after ${received} of ${count} outcomes`);
     }
     return this.outcomes;
   }
 
-  /** Half-close; all outcomes when the stream has ended. */
+  /** Half-close the stream; all outcomes when it has ended. */
   async rest() {
     this.call.end();
     const { code, details } = await this.ended;

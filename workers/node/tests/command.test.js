@@ -1,4 +1,4 @@
-/** The command, as a process: where it listens, what it says, how it ends. */
+/** The command, as a process: its address, its log and its exit code. */
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -45,14 +45,14 @@ function started(context, args, { program = PROGRAM, env = {} } = {}) {
     exited,
     log: () => log,
     output: () => output,
-    /** Wait until the log says something. @param {RegExp} wanted */
-    async says(wanted) {
+    /** Wait for a line of the log. @param {RegExp} wanted */
+    async logged(wanted) {
       const signal = AbortSignal.timeout(PATIENCE);
       for (;;) {
         const found = wanted.exec(log);
         if (found) return found;
         const ended = await Promise.race([once(process_.stderr, 'data', { signal }), exited]);
-        assert.ok(Array.isArray(ended) || wanted.test(log), `it ended without saying ${wanted}:\n${log}`);
+        assert.ok(Array.isArray(ended) || wanted.test(log), `it ended without logging ${wanted}:\n${log}`);
       }
     },
   };
@@ -60,10 +60,10 @@ function started(context, args, { program = PROGRAM, env = {} } = {}) {
 
 const LISTENS = /worker (\S+) (\S+) listens on (\S+); policies: (.*)\n/;
 
-test('it says once where it listens, and exits 0 when told to stop', async context => {
+test('it logs its address once, and exits 0 on a signal', async context => {
   for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT'])) {
     const worker = started(context, ['--listen', '127.0.0.1:0']);
-    const [, name, version, address, policies] = await worker.says(LISTENS);
+    const [, name, version, address, policies] = await worker.logged(LISTENS);
     assert.deepEqual([name, version, policies], ['program', '1.0.0', 'plain, stray']);
     assert.match(address, /^127\.0\.0\.1:[1-9]/);
     const client = new Client(address);
@@ -75,10 +75,10 @@ test('it says once where it listens, and exits 0 when told to stop', async conte
   }
 });
 
-test('the samples are such a process, with the probes where they are called for', async context => {
+test('--conformance adds the probes to the samples', async context => {
   const socket = join(folder(context), 'w.sock');
   const worker = started(context, ['--listen', `unix://${socket}`, '--conformance'], { program: SAMPLES });
-  const [, name, version, address, policies] = await worker.says(LISTENS);
+  const [, name, version, address, policies] = await worker.logged(LISTENS);
   assert.deepEqual([name, version, address], ['samples', '0.1.0', `unix:${socket}`]);
   assert.match(policies, /^default-labels, .*, sidecar, probe-answer, .*probe-version$/);
   worker.process.kill();
@@ -87,24 +87,24 @@ test('the samples are such a process, with the probes where they are called for'
 
 test('a second signal ends it at once, with 1', async context => {
   const worker = started(context, ['--listen', '127.0.0.1:0', '--grace-period', '60']);
-  const [, , , address] = await worker.says(LISTENS);
+  const [, , , address] = await worker.logged(LISTENS);
   const client = new Client(address);
   client.review(policyCall('stray')).catch(() => {});
-  await worker.says(/a promise was rejected/);
+  await worker.logged(/unhandled promise rejection/);
   worker.process.kill();
-  await worker.says(/stopping/);
+  await worker.logged(/stopping/);
   worker.process.kill();
   assert.equal(await worker.exited, 1);
   client.close();
 });
 
-test('stray rejections and throws are logged, and the worker goes on', async context => {
+test('unhandled rejections and uncaught exceptions are logged, and the worker continues', async context => {
   const worker = started(context, ['--listen', '127.0.0.1:0', '--log-format', 'json']);
-  const [, , , address] = await worker.says(/worker (\S+) (\S+) listens on (\S+); policies/);
+  const [, , , address] = await worker.logged(/worker (\S+) (\S+) listens on (\S+); policies/);
   const client = new Client(address);
   client.review(policyCall('stray')).catch(() => {});
-  await worker.says(/a promise was rejected that nobody awaits/);
-  await worker.says(/an error was thrown that nobody catches/);
+  await worker.logged(/unhandled promise rejection/);
+  await worker.logged(/uncaught exception/);
   assert.equal((await client.review(policyCall('plain'))).deny.message, 'plain');
   client.close();
   for (const line of worker.log().trim().split('\n')) {
@@ -115,22 +115,22 @@ test('stray rejections and throws are logged, and the worker goes on', async con
 
 test('supervised, it stops when its standard input ends', async context => {
   const worker = started(context, ['--listen', '127.0.0.1:0'], { env: { ADMISSION_WORKER_SUPERVISED: '1' } });
-  await worker.says(LISTENS);
+  await worker.logged(LISTENS);
   worker.process.stdin.end();
   assert.equal(await worker.exited, 0);
   assert.match(worker.log(), /standard input has ended/);
 });
 
-test("a killed worker's socket is taken over, a live one's is not", async context => {
+test('the socket of a killed worker is replaced, that of a running one is not', async context => {
   const listen = `unix:${join(folder(context), 'w.sock')}`;
   const first = started(context, ['--listen', listen]);
-  await first.says(LISTENS);
+  await first.logged(LISTENS);
   const second = started(context, ['--listen', listen]);
   assert.equal(await second.exited, 1);
   assert.match(second.log(), /another process listens there/);
   first.process.kill('SIGKILL');
   await first.exited;
-  await started(context, ['--listen', listen]).says(LISTENS);
+  await started(context, ['--listen', listen]).logged(LISTENS);
 });
 
 for (const [what, args, message] of /** @type {[string, (path: string) => string[], RegExp][]} */ ([
@@ -181,7 +181,7 @@ test('--help lists every flag, and exits 0', async context => {
   }
 });
 
-test('a flag goes before its variable, an empty variable is not set', () => {
+test('a flag overrides its variable, an empty variable counts as not set', () => {
   const variables = { ADMISSION_WORKER_IN_FLIGHT: '5', ADMISSION_WORKER_LISTEN: '', ADMISSION_WORKER_CONFORMANCE: '1' };
   const flags = readFlags(['--in-flight=7'], variables);
   assert.deepEqual([flags['in-flight'], flags.listen, flags.conformance], [7, '127.0.0.1:50051', true]);

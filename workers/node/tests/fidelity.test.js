@@ -1,4 +1,4 @@
-/** Numbers that the author did not touch are printed as they were read, however JavaScript would print them. */
+/** Numbers that a policy does not change are printed with the text that was read. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -27,7 +27,7 @@ for (const json of [
   '{"constructor":1.0,"__proto__":{"a":1.0}}',
   '1.0',
 ]) {
-  test(`${json.slice(0, 40)} goes back as it came`, () => {
+  test(`${json.slice(0, 40)} is printed as it was read`, () => {
     const wanted = json.replaceAll(' ', '').replace(String.raw`\u0061`, 'a');
     const deduplicated = {
       '{"a":1.0,"a":{"b":2.0},"a":[3.0]}': '{"a":[3.0]}',
@@ -38,7 +38,7 @@ for (const json of [
   });
 }
 
-test('what the author assigns is what the author wrote', () => {
+test('an assigned number is printed as JavaScript prints it', () => {
   const value = read('{"a":1.0,"b":9007199254740993,"c":[1.0,2.0]}');
   value.a = 2;
   value.b += 2;
@@ -46,7 +46,7 @@ test('what the author assigns is what the author wrote', () => {
   assert.equal(encoded(value, 'it'), '{"a":2,"b":9007199254740994,"c":[1.0,2.0,3]}');
 });
 
-test('members that look like indexes keep their place where it counts', () => {
+test('members that look like indexes keep their place in settings', () => {
   const settings = read('{"labels":{"b":"x","10":"y","a":"z","2":"w"}}', { order: true });
   assert.deepEqual(
     entries(settings.labels).map(([key]) => key),

@@ -1,4 +1,4 @@
-/** The package: its copy of the contract, what it exports, and what its lock file must not say. */
+/** The package: its copy of the contract, its exports and its lock file. */
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ test("the package's copy of the contract is the contract", () => {
   assert.equal(read(`../proto/${name}`), read(`../../../proto/${name}`), 'run: make proto');
 });
 
-test('every export is there, with its types', () => {
+test('every exported file exists, with its types', () => {
   const { exports } = JSON.parse(read('../package.json'));
   for (const target of Object.values(exports).flatMap(one => (typeof one === 'string' ? one : Object.values(one)))) {
     assert.ok(existsSync(fileURLToPath(new URL(`../${target}`, import.meta.url))), target);
@@ -25,7 +25,7 @@ test('the lock file names no registry', () => {
   assert.doesNotMatch(read('../package-lock.json'), /"resolved"/);
 });
 
-test('what is put together from encoded outcomes is what the contract gives', () => {
+test('messages made of encoded outcomes equal those that protobufjs encodes', () => {
   const plain = { deny: { code: 403, message: 'no' }, version: '1' };
   const outcome = Buffer.from(typeNamed('Outcome').encode(plain).finish());
   const response = typeNamed('ReviewResponse').encode({ outcome: plain }).finish();

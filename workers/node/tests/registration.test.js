@@ -1,4 +1,4 @@
-/** A mistake in a registration is an error before anything is served; the rest is what Describe says. */
+/** An invalid registration is an error before the worker serves; a valid one is described by Describe. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -28,7 +28,7 @@ test('the longest name is 63 characters', () => {
   worker().validating('a'.repeat(63), {}, () => allow());
 });
 
-test('a name is taken once, over both phases', () => {
+test('a name is unique over both phases', () => {
   const held = worker().validating('a', {}, () => allow());
   refused(() => held.mutating('a', {}, () => allow()), /policy "a" is registered already/);
 });
@@ -52,7 +52,7 @@ for (const [inputs, message] of /** @type {[any, RegExp][]} */ ([
   });
 }
 
-test('nobody writes what kind of object it is', () => {
+test("a claim of the object's kind as writes is refused", () => {
   for (const place of ['/kind', '/apiVersion', '/*']) {
     refused(() => worker().mutating('a', { writes: [place] }, () => allow()), /the object's kind/);
   }
@@ -78,9 +78,9 @@ test('the check of settings is a plain function', () => {
   refused(() => worker().validating('a', { settings, validate }, () => allow()), /must be a plain function/);
 });
 
-test('Describe says all that was registered, in its order', async context => {
+test('Describe returns all registered policies in their order', async context => {
   const held = worker()
-    .validating('b', { inputs: ['/object/a', '/object/a'], version: '2', description: 'Says b.' }, () => allow())
+    .validating('b', { inputs: ['/object/a', '/object/a'], version: '2', description: 'Describes b.' }, () => allow())
     .mutating('a', { inputs: EVERYTHING, writes: [], settings: { type: 'object' } }, () => allow())
     .validating('c', {}, () => allow());
   const { client, log } = await connected(context, held);
@@ -88,7 +88,7 @@ test('Describe says all that was registered, in its order', async context => {
   assert.equal(described.worker, 'test');
   assert.equal(described.version, '1');
   const [b, a, c] = described.policies;
-  assert.deepEqual([b.name, b.version, b.phases, b.description], ['b', '2', [2], 'Says b.']);
+  assert.deepEqual([b.name, b.version, b.phases, b.description], ['b', '2', [2], 'Describes b.']);
   assert.deepEqual(b.inputs.pointers.pointers, ['/object/a']);
   assert.equal(b.writes, undefined);
   assert.deepEqual([a.name, a.version, a.phases], ['a', '', [1]]);

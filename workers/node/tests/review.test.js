@@ -1,4 +1,4 @@
-/** Review: every arm over the wire, and everything that can go wrong with one call. */
+/** Review: every form of answer over the wire, and every failure of a call. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -57,7 +57,7 @@ const ARMS = {
 };
 
 for (const [name, [returns, wanted]] of Object.entries(ARMS)) {
-  test(`${name} travels as it was said`, async context => {
+  test(`${name} is sent unchanged`, async context => {
     const { client } = await connected(context, new Worker('test', { version: '1' }).mutating('policy', {}, returns));
     const { version, verdict, ...outcome } = await client.review(policyCall('policy', { phase: MUTATING }));
     assert.equal(version, '1');
@@ -83,7 +83,7 @@ const FAILURES = [
   ['a text thrown', () => Promise.reject('a secret'), /^policy policy threw string; see/],
   ['nothing rejected', () => Promise.reject(), /^policy policy threw undefined; see/],
   [
-    'an error with a telling name',
+    'an error whose name is a secret',
     () => Promise.reject(Object.assign(new Error('x'), { name: 'a secret' })),
     /^policy policy threw Error; see/,
   ],
@@ -105,7 +105,7 @@ for (const [name, judge, message] of FAILURES) {
   });
 }
 
-test('what fail says is logged with the uid', async context => {
+test('the message of fail is logged with the uid', async context => {
   const worker = new Worker('test', { version: '1' }).validating('policy', {}, () => fail('no database'));
   const { client, log } = await connected(context, worker);
   await client.review(policyCall('policy', { uid: 'the-uid' }));
@@ -173,7 +173,7 @@ test('each policy reads a document of its own', async context => {
   assert.deepEqual([outcomes[1].deny.message, outcomes[2].deny.message], Array(2).fill('{"name":"shared"}'));
 });
 
-test('after the deadline the call is DEADLINE_EXCEEDED, and the work is told', async context => {
+test('after the deadline the call is DEADLINE_EXCEEDED, and its signal is aborted', async context => {
   const worker = new Worker('test', { version: '1' });
   const gate = gatesOf(worker, deny);
   const { client } = await connected(context, worker);
@@ -181,7 +181,7 @@ test('after the deadline the call is DEADLINE_EXCEEDED, and the work is told', a
   gate('begun a').opened.then(() => {
     isBegun = true;
   });
-  // On a busy machine the time may be over before anything has begun.
+  // On a busy machine the deadline may be over before the call begins.
   for (let patience = 50; !isBegun; patience *= 2) {
     const late = client.review(policyCall('waits', { document: { name: 'a' } }), { patience });
     await assert.rejects(late, { code: grpc.status.DEADLINE_EXCEEDED });
@@ -189,7 +189,7 @@ test('after the deadline the call is DEADLINE_EXCEEDED, and the work is told', a
   await gate('cancelled a').opened;
 });
 
-test('a call that is cancelled stops its work', async context => {
+test("a cancelled call aborts its policy's signal", async context => {
   const worker = new Worker('test', { version: '1' });
   const gate = gatesOf(worker, deny);
   const { client } = await connected(context, worker);
@@ -201,7 +201,7 @@ test('a call that is cancelled stops its work', async context => {
   await gate('cancelled a').opened;
 });
 
-test('more calls than in flight are RESOURCE_EXHAUSTED; a place is free when its work has ended', async context => {
+test('a call beyond the limit is RESOURCE_EXHAUSTED until the function of another has ended', async context => {
   const worker = new Worker('test', { version: '1' });
   const gate = gatesOf(worker, deny);
   const { client } = await connected(context, worker, { limits: { inFlight: 1 } });
@@ -235,7 +235,7 @@ for (const [method, bytes] of /** @type {[string, Buffer][]} */ ([
   });
 }
 
-test('a request larger than a message is refused, and the worker lives', async context => {
+test('a request larger than a message is refused, and the worker continues', async context => {
   const worker = new Worker('test', { version: '1' }).validating('a', {}, () => allow());
   const { client } = await connected(context, worker, { limits: { messageBytes: 4000 } });
   const large = policyCall('a', { document: { a: 'x'.repeat(5000) } });

@@ -1,4 +1,4 @@
-/** What is particular to the samples in JavaScript. What they decide is recorded in the conformance kit. */
+/** What is particular to the samples in JavaScript. The conformance kit checks their decisions. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ import { remember } from '../src/fidelity.js';
 import { MUTATING } from './client.js';
 import { connected } from './serving.js';
 
-/** JSON text, with what JavaScript would forget of it. @param {string} text */
+/** Parsed JSON text with its number texts. @param {string} text */
 function read(text) {
   const value = JSON.parse(text);
   remember(value, text, { order: true });

@@ -1,9 +1,9 @@
-/** Workers that a test serves, policies that it holds up, and what they log. */
+/** Served workers, policies that a test can delay, and their log. */
 
 import { Log } from 'admission-worker';
 import { Client } from './client.js';
 
-/** A log that keeps its lines. */
+/** A log that stores its lines. */
 export class KeptLog extends Log {
   /** @type {string[]} */
   lines;
@@ -16,7 +16,7 @@ export class KeptLog extends Log {
     this.lines = lines;
   }
 
-  /** All that was written. */
+  /** All lines. */
   get text() {
     return this.lines.join('');
   }
@@ -40,7 +40,7 @@ export async function connected(context, worker, options = {}) {
   return { client, served, log };
 }
 
-/** Something that a test waits for, or lets happen. */
+/** An event that a test awaits or triggers. */
 export class Gate {
   constructor() {
     this.open = () => {};
@@ -52,8 +52,8 @@ export class Gate {
 }
 
 /**
- * Policies that a test holds up: `waits` waits for the gate that its document names, or for its signal; `deaf` for its
- * gate alone; `plain` answers at once. Each denies with its document's name.
+ * Policies that a test can delay: `waits` waits for the gate that its document names, or for its signal;
+ * `ignores-signal` for its gate alone; `plain` answers at once. Each denies with its document's name.
  *
  * @param {import('admission-worker').Worker} worker
  * @param {typeof import('admission-worker').deny} deny
@@ -78,7 +78,7 @@ export function gatesOf(worker, deny) {
     await Promise.race([gate(name).opened, aborted]);
     return deny(name);
   });
-  worker.validating('deaf', {}, async ({ name = '' }) => {
+  worker.validating('ignores-signal', {}, async ({ name = '' }) => {
     gate(`begun ${name}`).open();
     await gate(name).opened;
     return deny(name);

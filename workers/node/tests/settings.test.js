@@ -1,4 +1,4 @@
-/** Settings: every mistake at its place, all at once; read once for each distinct text, and shared. */
+/** Settings: all errors are reported at once, each at its place; each distinct text is read once, and shared. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -28,7 +28,7 @@ function serving(context, options, judge = () => allow()) {
   return connected(context, new Worker('test', { version: '1' }).validating('policy', options, judge));
 }
 
-test('all mistakes are told at once, each at its place', async context => {
+test('all errors are reported at once, each at its place', async context => {
   const { client } = await serving(context, { settings: SCHEMA });
   const { errors } = await client.validate('policy', { sizes: [1, 0, 'x'], nested: { 'b/~': 1 }, mode: 'x', extra: 1 });
   assert.deepEqual(errors.sort(), [
@@ -71,14 +71,14 @@ test('a policy without settings accepts {} and nothing else', async context => {
   assert.deepEqual((await client.validate('policy', { a: 1 })).errors, [['/a', 'Unknown member; known are: none']]);
 });
 
-test('members that a schema does not name are a warning where it lets them pass', async context => {
+test('a member that a schema allows but does not name is a warning', async context => {
   const { client } = await serving(context, { settings: { type: 'object', properties: { a: { type: 'string' } } } });
   const { errors, warnings } = await client.validate('policy', { a: '', b: 1 });
   assert.deepEqual(errors, []);
   assert.deepEqual(warnings, ['/b is no member of these settings and is ignored']);
 });
 
-test("the author's check finds errors, texts and warnings", async context => {
+test("the author's check returns errors, texts and warnings", async context => {
   /** @param {any} settings */
   const validate = function* ({ key }) {
     if (key === 'bad') yield new SettingsError('/key', 'must not be bad');
@@ -109,7 +109,7 @@ test("a check that throws is an error of the settings, and its text stays in the
   assert.equal(log.text.match(/RangeError: a secret/g)?.length, 2);
 });
 
-test('validating judges nothing', async context => {
+test('ValidateSettings does not call the policy', async context => {
   let judged = 0;
   const { client } = await serving(context, { settings: SCHEMA }, () => {
     judged += 1;
@@ -145,7 +145,7 @@ test('settings are read once, frozen, shared, and have their defaults', async co
   }, TypeError);
 });
 
-test('of more settings than are kept, each call is judged by its own', async context => {
+test('with more settings than the cache holds, each call is judged by its own', async context => {
   const worker = new Worker('test', { version: '1' });
   worker.validating('policy', { settings: SCHEMA }, (_, { key }) => deny(key));
   const { client } = await connected(context, worker, { limits: { settingsKept: 3, settingsKeptBytes: 40 } });

@@ -1,4 +1,4 @@
-/** To stop is to lame-duck first: nothing that was called is lost, and nothing is waited for longer than agreed. */
+/** A stopping worker answers all calls within its grace period. */
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ async function stoppable(context, options) {
   const watch = client.watch();
   watch.on('error', () => {});
   assert.deepEqual(await once(watch, 'data'), [{ status: 1 }]);
-  /** Stop, once whoever watches has been told. */
+  /** Stop; returns when the watch has received NOT_SERVING. */
   const stop = async () => {
     const closed = served.close();
     assert.deepEqual(await once(watch, 'data'), [{ status: 2 }]);
@@ -28,7 +28,7 @@ async function stoppable(context, options) {
 /** @param {string} policy @param {string} name */
 const named = (policy, name) => policyCall(policy, { document: { name } });
 
-test('whoever watches is told NOT_SERVING, and the watch ends', async context => {
+test('a watch receives NOT_SERVING and ends', async context => {
   const { watch, stop } = await stoppable(context);
   const ended = once(watch, 'status');
   const { closed } = await stop();
@@ -36,7 +36,7 @@ test('whoever watches is told NOT_SERVING, and the watch ends', async context =>
   await closed;
 });
 
-test('what is open is answered', async context => {
+test('open calls are answered', async context => {
   const { gate, client, stop } = await stoppable(context, { limits: { gracePeriod: 3600 } });
   const review = client.review(named('waits', 'unary'));
   const stream = client.stream().send(batch([named('waits', 'streamed')]));
@@ -49,9 +49,9 @@ test('what is open is answered', async context => {
   await closed;
 });
 
-test('what comes after the word to stop is answered, by both calls', async context => {
+test('calls that arrive after the stop are answered, unary and streamed', async context => {
   const { gate, client, stop } = await stoppable(context, { limits: { gracePeriod: 3600 } });
-  // Something is open until all of it has come: else it might stop before, on a busy machine.
+  // One call stays open until all have arrived: otherwise a busy machine might stop first.
   const stream = client.stream().send(batch([named('waits', 'a')]));
   await gate('begun a').opened;
   const { closed } = await stop();
@@ -64,7 +64,7 @@ test('what comes after the word to stop is answered, by both calls', async conte
   await closed;
 });
 
-test('a stream that nobody half-closes ends when nothing is open on it and nothing comes', async context => {
+test('a stream that the gateway does not half-close ends when it is idle', async context => {
   const { client, stop } = await stoppable(context);
   const stream = client.stream().send(batch([named('plain', 'a')]));
   await stream.until(1);
@@ -73,7 +73,7 @@ test('a stream that nobody half-closes ends when nothing is open on it and nothi
   await closed;
 });
 
-test('what is open after the grace period is cancelled', async context => {
+test('calls that are open after the grace period are cancelled', async context => {
   const { gate, client, log, stop } = await stoppable(context, { limits: { gracePeriod: 0.2 } });
   const review = client.review(named('waits', 'a'));
   const stream = client.stream().send(batch([named('waits', 'b')]));
@@ -85,7 +85,7 @@ test('what is open after the grace period is cancelled', async context => {
   assert.match(log.text, /the grace period of 0\.2 s is over/);
 });
 
-test('closing twice is closing once', async context => {
+test('a second close waits for the first', async context => {
   const { served } = await connected(context, new Worker('test', { version: '1' }));
   await Promise.all([served.close(), served.close()]);
 });

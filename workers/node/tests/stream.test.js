@@ -22,14 +22,14 @@ const waits = (name, given) => policyCall('waits', { document: { name }, ...give
 /** @param {string} name @param {any} [given] */
 const plain = (name, given) => policyCall('plain', { document: { name }, ...given });
 
-/** @param {Record<string, any>} outcomes what was said, by id */
-const said = outcomes =>
+/** @param {Record<string, any>} outcomes by id */
+const messagesOf = outcomes =>
   Object.fromEntries(Object.entries(outcomes).map(([id, { deny, failure }]) => [id, (deny ?? failure).message]));
 
-test('what is known at once travels together, whatever waits', async context => {
+test('outcomes of synchronous policies are sent in one message, whatever other calls wait', async context => {
   const { gate, stream } = await streaming(context);
   const count = 100;
-  // A message holds what was judged in one slice of a millisecond: here the clock stands still, so that is everything.
+  // A message holds the outcomes of one time slice of a millisecond: here the clock stands still, so it holds all.
   const now = performance.now();
   const clock = context.mock.method(performance, 'now', () => now);
   stream.send(batch([waits('slow'), ...Array.from({ length: count }, () => plain('a'))]));
@@ -37,11 +37,11 @@ test('what is known at once travels together, whatever waits', async context => 
   clock.mock.restore();
   assert.equal(stream.messages.length, 1);
   gate('slow').open();
-  const outcomes = said(await stream.rest());
+  const outcomes = messagesOf(await stream.rest());
   assert.deepEqual([outcomes[1], outcomes[2], outcomes[count + 1]], ['slow', 'a', 'a']);
 });
 
-test('outcomes come in the order in which they are known', async context => {
+test('outcomes are sent in the order in which they are known', async context => {
   const { gate, stream } = await streaming(context);
   stream.send(batch([waits('a'), waits('b')]));
   gate('b').open();
@@ -54,42 +54,42 @@ test('outcomes come in the order in which they are known', async context => {
 test('a thousand calls get a thousand outcomes', async context => {
   const { stream } = await streaming(context);
   stream.send(batch(Array.from({ length: 1000 }, (_, index) => plain(`n${index + 1}`))));
-  const outcomes = said(await stream.rest());
+  const outcomes = messagesOf(await stream.rest());
   assert.equal(Object.keys(outcomes).length, 1000);
   for (const [id, name] of Object.entries(outcomes)) assert.equal(name, `n${id}`);
 });
 
-test('every id of 64 bits comes back as it was sent', async context => {
+test('every 64-bit id is returned unchanged', async context => {
   const { stream } = await streaming(context);
   const ids = ['0', '1', '4294967295', '4294967296', '9007199254740993', '18446744073709551615'];
   stream.send({ items: ids.map(id => ({ id, call: plain(id) })) });
-  assert.deepEqual(said(await stream.rest()), Object.fromEntries(ids.map(id => [id, id])));
+  assert.deepEqual(messagesOf(await stream.rest()), Object.fromEntries(ids.map(id => [id, id])));
 });
 
-test('a cancel stops the work, and no outcome is sent', async context => {
+test("a cancel aborts the policy's signal, and no outcome is sent", async context => {
   const { gate, stream } = await streaming(context);
   stream.send(batch([waits('a'), waits('b')]));
   await gate('begun a').opened;
   stream.send(batch([], { cancel: [1] }));
   await gate('cancelled a').opened;
   gate('b').open();
-  assert.deepEqual(said(await stream.rest()), { 2: 'b' });
+  assert.deepEqual(messagesOf(await stream.rest()), { 2: 'b' });
 });
 
-test('a cancel in the message of its call comes after it', async context => {
+test('a cancel in the message of its call cancels it', async context => {
   const { stream } = await streaming(context);
   stream.send(batch([waits('a'), plain('b')], { cancel: [1] }));
-  assert.deepEqual(said(await stream.rest()), { 2: 'b' });
+  assert.deepEqual(messagesOf(await stream.rest()), { 2: 'b' });
 });
 
 test('unknown cancels, and items of neither kind, are ignored', async context => {
   const { stream } = await streaming(context);
   stream.send({ items: [{ id: 7, cancel: {} }, { id: 8 }] });
   stream.send(batch([plain('a')]));
-  assert.deepEqual(said(await stream.rest()), { 1: 'a' });
+  assert.deepEqual(messagesOf(await stream.rest()), { 1: 'a' });
 });
 
-test('an id that is open already gets one failure for both, and the first work is told', async context => {
+test('a repeated open id gets one failure for both calls, and the first is cancelled', async context => {
   const { gate, stream } = await streaming(context);
   stream.send(batch([waits('a')]));
   await gate('begun a').opened;
@@ -99,19 +99,19 @@ test('an id that is open already gets one failure for both, and the first work i
   assert.match(outcome.failure.message, /has an open call with id 1 already/);
   assert.equal(outcome.version, '1');
   stream.send(batch([plain('c')], { first: 2 }));
-  assert.equal(said(await stream.rest())[2], 'c');
+  assert.equal(messagesOf(await stream.rest())[2], 'c');
 });
 
-test('an id whose outcome has come can be used again', async context => {
+test('an id whose outcome was sent can be used again', async context => {
   const { stream } = await streaming(context);
   stream.send(batch([plain('a')]));
-  assert.deepEqual(said(await stream.until(1)), { 1: 'a' });
+  assert.deepEqual(messagesOf(await stream.until(1)), { 1: 'a' });
   stream.outcomes = {};
   stream.send(batch([plain('b')]));
-  assert.deepEqual(said(await stream.rest()), { 1: 'b' });
+  assert.deepEqual(messagesOf(await stream.rest()), { 1: 'b' });
 });
 
-test('calls find their document by its place in their own message', async context => {
+test('document_index refers to the documents of the same message', async context => {
   const { stream } = await streaming(context);
   const documents = [{ name: 'a' }, { name: 'b' }];
   stream.send(
@@ -120,7 +120,7 @@ test('calls find their document by its place in their own message', async contex
       { documents },
     ),
   );
-  const outcomes = said(await stream.rest());
+  const outcomes = messagesOf(await stream.rest());
   assert.equal(outcomes[4], 'document_index is 2, and its message has 2 documents');
   assert.deepEqual([outcomes[1], outcomes[2], outcomes[3]], ['b', 'a', 'b']);
 });
@@ -139,9 +139,9 @@ test('a broken document is a failure of each call that shares it, and of no othe
   assert.equal(outcomes[3].deny.message, 'a');
 });
 
-test("after its timeout a call is a failure, and its work is told; another's is not", async context => {
+test("after a call's timeout it is a failure and its signal is aborted; other calls continue", async context => {
   const { gate, stream } = await streaming(context);
-  // For a it is counted from a clock that stands still: its time is not over before it has begun.
+  // The timeout of a counts on a clock that stands still: it is not over before the call begins.
   const now = performance.now();
   const clock = context.mock.method(performance, 'now', () => now);
   stream.send(batch([waits('a', { timeout: 0.05 }), waits('b', { timeout: 3e6 }), waits('c')]));
@@ -150,29 +150,29 @@ test("after its timeout a call is a failure, and its work is told; another's is 
   await gate('cancelled a').opened;
   gate('b').open();
   gate('c').open();
-  const outcomes = said(await stream.rest());
+  const outcomes = messagesOf(await stream.rest());
   assert.equal(outcomes[1], "policy waits: no answer within the call's timeout of 0.05 s");
   assert.deepEqual([outcomes[2], outcomes[3]], ['b', 'c']);
 });
 
-test('a call whose time is over before it is begun is a failure', async context => {
+test('a call whose timeout is over before it begins is a failure', async context => {
   const { stream } = await streaming(context);
   stream.send(batch([plain('a', { timeout: 0 })]));
-  assert.match(said(await stream.rest())[1], /no answer within the call's timeout of 0 s/);
+  assert.match(messagesOf(await stream.rest())[1], /no answer within the call's timeout of 0 s/);
 });
 
-test('work that does not hear its signal keeps its place until it ends', async context => {
+test('a function that ignores its signal counts as in flight until it ends', async context => {
   const { gate, stream } = await streaming(context, { limits: { inFlight: 1 } });
-  stream.send(batch([policyCall('deaf', { document: { name: 'a' } })]));
+  stream.send(batch([policyCall('ignores-signal', { document: { name: 'a' } })]));
   await gate('begun a').opened;
   stream.send(batch([plain('b')], { first: 2, cancel: [1] }));
-  assert.match(said(await stream.until(1))[2], /limit of 1 calls in flight/);
+  assert.match(messagesOf(await stream.until(1))[2], /limit of 1 calls in flight/);
   stream.send(batch([plain('c')], { first: 3, cancel: [1] }));
   await stream.until(2);
   gate('a').open();
   await gate('a').opened;
   stream.send(batch([plain('d')], { first: 4 }));
-  assert.equal(said(await stream.rest())[4], 'd');
+  assert.equal(messagesOf(await stream.rest())[4], 'd');
 });
 
 test('unknown policies and wrong phases are failures of their calls alone', async context => {
@@ -185,7 +185,7 @@ test('unknown policies and wrong phases are failures of their calls alone', asyn
   );
 });
 
-test('a message that cannot be read ends its stream with INVALID_ARGUMENT, and stops its work', async context => {
+test('an undecodable message ends its stream with INVALID_ARGUMENT, and cancels its calls', async context => {
   const { gate, client, stream } = await streaming(context);
   stream.send(batch([waits('a')]));
   await gate('begun a').opened;
@@ -197,7 +197,7 @@ test('a message that cannot be read ends its stream with INVALID_ARGUMENT, and s
   assert.equal((await client.review(plain('b'))).deny.message, 'b');
 });
 
-test('when the stream breaks, everything open is stopped', async context => {
+test('when the stream breaks, all open calls are cancelled', async context => {
   const { gate, stream } = await streaming(context);
   stream.send(batch([waits('a'), waits('b')]));
   await gate('begun b').opened;
@@ -206,24 +206,24 @@ test('when the stream breaks, everything open is stopped', async context => {
   await gate('cancelled b').opened;
 });
 
-test('after the half-close what is open is answered, and the stream ends', async context => {
+test('after the half-close open calls are answered, and the stream ends', async context => {
   const { gate, stream } = await streaming(context);
   stream.send(batch([waits('a')]));
   await gate('begun a').opened;
   stream.call.end();
   gate('a').open();
   assert.equal((await stream.ended).code, grpc.status.OK);
-  assert.deepEqual(said(stream.outcomes), { 1: 'a' });
+  assert.deepEqual(messagesOf(stream.outcomes), { 1: 'a' });
 });
 
-test('large outcomes are split over messages, and all arrive', async context => {
+test('large outcomes are sent in several messages', async context => {
   const { stream } = await streaming(context, { limits: { batchBytes: 1000 } });
   stream.send(batch(Array.from({ length: 20 }, () => plain('x'.repeat(300)))));
   assert.equal(Object.keys(await stream.rest()).length, 20);
   assert.ok(stream.messages.every(ids => ids.length <= 3));
 });
 
-test('a peer that does not read is not read either, holds up nobody, and gets everything when it reads', async context => {
+test('if a peer does not read, the worker stops reading its calls, serves others, and then continues', async context => {
   const limits = { inFlight: 10, messageBytes: 100_000 };
   const worker = new Worker('test', { version: '1' });
   let judged = 0;
@@ -238,11 +238,11 @@ test('a peer that does not read is not read either, holds up nobody, and gets ev
   const count = 400;
   for (let id = 1; id <= count; id++) stream.send(batch([policyCall('large')], { first: id }));
   stream.call.end();
-  // Others are served meanwhile; when their answers have come and nothing more is judged, the stream stands still.
+  // Other streams are served meanwhile; when they are answered and no further call is judged, the stream is paused.
   for (let before = -1; before !== judged;) {
     before = judged;
     const other = client.stream().send(batch([plain('a')]));
-    assert.deepEqual(said(await other.rest()), { 1: 'a' });
+    assert.deepEqual(messagesOf(await other.rest()), { 1: 'a' });
     for (let call = 0; call < 20; call++) await client.health();
   }
   assert.ok(judged < count / 2, `${judged} of ${count} were judged for a peer that reads nothing`);
@@ -250,10 +250,10 @@ test('a peer that does not read is not read either, holds up nobody, and gets ev
   assert.equal(Object.keys(await stream.until(count)).length, count);
 });
 
-test('when the peer has gone without a farewell, everything open is stopped and its connection closed', async context => {
+test('when the peer disappears without GOAWAY, its calls are cancelled and its connection is closed', async context => {
   const { gate, served } = await streaming(context);
   const port = Number(served.address.split(':')[1]);
-  // A gateway that dies sends no GOAWAY; here it is what stands between that goes.
+  // A gateway that is killed sends no GOAWAY; here the proxy in between closes.
   const between = net.createServer(near => {
     const far = net.connect(port, '127.0.0.1');
     near.pipe(far);
@@ -261,7 +261,7 @@ test('when the peer has gone without a farewell, everything open is stopped and 
     for (const socket of [near, far]) socket.on('error', () => {});
     gate('die').opened.then(() => {
       near.destroy();
-      far.end(); // and what the worker says is still read, until it says no more
+      far.end(); // and what the worker sends is read to the end
       far.resume();
     });
     far.once('close', () => gate('closed').open());

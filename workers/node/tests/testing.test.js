@@ -1,4 +1,4 @@
-/** `admission-worker/testing`: a policy without a server, shown only what it claims. */
+/** `admission-worker/testing`: a policy without a server receives only what it claims. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -31,7 +31,7 @@ async function shown(inputs) {
   return JSON.parse(/** @type {import('admission-worker').Deny} */ (answer).message);
 }
 
-test('a policy is shown what it claims, and what is always there', async () => {
+test('a policy receives its claims, and the members of every document', async () => {
   assert.deepEqual(await shown(['/object/metadata/labels', '/object/spec/containers/*/image']), {
     operation: 'CREATE',
     kind: REQUEST.kind,
@@ -40,19 +40,19 @@ test('a policy is shown what it claims, and what is always there', async () => {
   assert.deepEqual(await shown([]), { operation: 'CREATE', kind: REQUEST.kind });
 });
 
-test('everything, and not said, are all but the uid and the Namespace', async () => {
+test('EVERYTHING, like no claim, is all but the uid and the Namespace', async () => {
   const { uid, namespaceObject, ...rest } = REQUEST;
   assert.deepEqual(await shown(EVERYTHING), rest);
   assert.deepEqual(await shown(undefined), rest);
   assert.deepEqual(await shown(['/namespaceObject']), { operation: 'CREATE', kind: REQUEST.kind, namespaceObject });
 });
 
-test('a whole AdmissionReview is taken for its request, and the uid is told', async () => {
+test('the request of an AdmissionReview is used, with its uid', async () => {
   const worker = holding(undefined, (/** @type {any} */ { uid, name }) => deny(`${uid} ${name}`));
   assert.deepEqual(await review(worker, 'policy', { kind: 'AdmissionReview', request: REQUEST }), deny('u n'));
 });
 
-test('nothing is allow(), and a promise is waited for', async () => {
+test('no answer is allow(), and a promise is awaited', async () => {
   assert.deepEqual(
     await review(
       holding([], () => undefined),

@@ -43,13 +43,13 @@ async function secured(context, { clientCa } = {}) {
 }
 
 /**
- * What a client with these credentials is told.
+ * The answer to a client with these credentials.
  *
  * @param {number} port
  * @param {import('./certificates.js').Issued} trusted
  * @param {import('./certificates.js').Issued} [own]
  */
-async function told(port, trusted, own) {
+async function answerFor(port, trusted, own) {
   const credentials = grpc.credentials.createSsl(
     Buffer.from(trusted.cert),
     own ? Buffer.from(own.key) : null,
@@ -63,21 +63,21 @@ async function told(port, trusted, own) {
   }
 }
 
-test('it serves TLS, to whoever trusts its authority', async context => {
+test('it serves TLS to clients that trust its authority', async context => {
   const { port } = await secured(context);
-  assert.equal(await told(port, OURS), 'plain');
-  await assert.rejects(told(port, OTHERS), { code: grpc.status.UNAVAILABLE });
+  assert.equal(await answerFor(port, OURS), 'plain');
+  await assert.rejects(answerFor(port, OTHERS), { code: grpc.status.UNAVAILABLE });
 });
 
-test('nobody is served in the clear', async context => {
+test('a client without TLS is not served', async context => {
   const { served, port } = await secured(context);
   const client = new Client(served.address);
   await assert.rejects(client.review(policyCall('plain'), { patience: 2000 }));
   client.close();
-  assert.equal(await told(port, OURS), 'plain');
+  assert.equal(await answerFor(port, OURS), 'plain');
 });
 
-test('TLS 1.2 is served, and nothing older', async context => {
+test('TLS 1.2 is served, older versions are not', async context => {
   const { port } = await secured(context);
   /** @param {tls.SecureVersion} version */
   const connect = version =>
@@ -94,14 +94,14 @@ test('TLS 1.2 is served, and nothing older', async context => {
   await assert.rejects(connect('TLSv1.1'));
 });
 
-test('with client authorities only their clients are served', async context => {
+test('with client authorities, only clients with their certificates are served', async context => {
   const { port } = await secured(context, { clientCa: OURS.cert });
-  assert.equal(await told(port, OURS, certificate('gateway', OURS)), 'plain');
-  await assert.rejects(told(port, OURS));
-  await assert.rejects(told(port, OURS, certificate('gateway', OTHERS)));
+  assert.equal(await answerFor(port, OURS, certificate('gateway', OURS)), 'plain');
+  await assert.rejects(answerFor(port, OURS));
+  await assert.rejects(answerFor(port, OURS, certificate('gateway', OTHERS)));
 });
 
-/** Wait until a worker has noticed. @param {() => boolean} noticed @param {string} what */
+/** Wait for a condition. @param {() => boolean} noticed @param {string} what */
 async function until(noticed, what) {
   const end = performance.now() + PATIENCE;
   while (!noticed()) {
@@ -110,29 +110,29 @@ async function until(noticed, what) {
   }
 }
 
-test('a new certificate is used without a restart; what cannot be used is logged, and the old one stays', async context => {
+test('a new certificate is used without a restart; an invalid one is logged, and the old one stays', async context => {
   const { port, files, log } = await secured(context);
   writeFileSync(files.cert, 'half a certifi');
-  await until(() => /holds no certificate \(PEM\); the one that was in use stays/.test(log.text), log.text);
-  assert.equal(await told(port, OURS), 'plain');
+  await until(() => /holds no certificate \(PEM\); the previous certificate stays in use/.test(log.text), log.text);
+  assert.equal(await answerFor(port, OURS), 'plain');
   const renewed = certificate('worker', OTHERS);
   writeFileSync(`${files.key}.new`, renewed.key);
   renameSync(`${files.key}.new`, files.key);
   writeFileSync(`${files.cert}.new`, renewed.cert);
   renameSync(`${files.cert}.new`, files.cert);
   await until(() => /the certificate was read again/.test(log.text), log.text);
-  assert.equal(await told(port, OTHERS), 'plain');
-  await assert.rejects(told(port, OURS));
+  assert.equal(await answerFor(port, OTHERS), 'plain');
+  await assert.rejects(answerFor(port, OURS));
 });
 
-test('a certificate and a key that do not belong together are an error at the start', async context => {
+test('a certificate that does not match the key is an error at startup', async context => {
   const { files } = await secured(context);
   writeFileSync(files.key, certificate('another', OURS).key);
   const worker = new Worker('test', { version: '1' });
   await assert.rejects(worker.serve('127.0.0.1:0', { tls: { cert: files.cert, key: files.key } }), CertificateError);
 });
 
-test('garbage and HTTP/1.1 end their connection alone', async context => {
+test('garbage and HTTP/1.1 end only their own connection', async context => {
   const worker = new Worker('test', { version: '1' }).validating('plain', {}, () => deny('plain'));
   const served = await worker.serve('127.0.0.1:0', { log: new KeptLog() });
   const client = new Client(served.address);

@@ -1,4 +1,4 @@
-/** The gateway's trace goes on in the policy, where OpenTelemetry is there. */
+/** With OpenTelemetry, the gateway's trace continues in the policy. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,7 +21,7 @@ trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new Sim
 /** @param {import('node:test').TestContext} context */
 async function tracing(context) {
   const worker = new Worker('test', { version: '1' });
-  worker.validating('says', {}, async () => {
+  worker.validating('denies', {}, async () => {
     await Promise.resolve();
     return deny(currentTraceparent());
   });
@@ -30,28 +30,28 @@ async function tracing(context) {
   return connected(context, worker);
 }
 
-test('on Review the metadata is the parent, and the span is current while the function waits', async context => {
+test('on Review the metadata names the parent, and the span is active while the function waits', async context => {
   const { client } = await tracing(context);
-  const outcome = await client.review(policyCall('says', { uid: 'the-uid' }), {
+  const outcome = await client.review(policyCall('denies', { uid: 'the-uid' }), {
     metadata: { traceparent: TRACEPARENT },
   });
   const [span] = exporter.getFinishedSpans();
   assert.equal(outcome.deny.message, `00-${TRACE}-${span.spanContext().spanId}-01`);
   assert.equal(span.parentSpanContext?.spanId, PARENT);
-  assert.equal(span.name, 'admission.worker/says');
+  assert.equal(span.name, 'admission.worker/denies');
   assert.equal(span.kind, SpanKind.SERVER);
   assert.deepEqual(span.attributes, {
-    'admission.policy': 'says',
+    'admission.policy': 'denies',
     'admission.uid': 'the-uid',
     'admission.verdict': 'deny',
   });
 });
 
-test('on the stream each call has its own', async context => {
+test('on the stream each call has its own parent', async context => {
   const { client } = await tracing(context);
   const other = TRACE.replace('4', '5');
   const calls = [TRACEPARENT, TRACEPARENT.replace(TRACE, other)].map(traceparent =>
-    policyCall('says', { traceparent }),
+    policyCall('denies', { traceparent }),
   );
   const outcomes = await client.stream().send(batch(calls)).rest();
   assert.match(outcomes[1].deny.message, new RegExp(`^00-${TRACE}-`));
@@ -69,7 +69,7 @@ test('a failure is an error of the span', async context => {
 for (const broken of ['', 'garbage', `00-${'0'.repeat(32)}-${PARENT}-01`, `ff-${TRACE}-${PARENT}-01`]) {
   test(`${JSON.stringify(broken)} is no parent`, async context => {
     const { client } = await tracing(context);
-    await client.review(policyCall('says'), { metadata: { traceparent: broken } });
+    await client.review(policyCall('denies'), { metadata: { traceparent: broken } });
     const [span] = exporter.getFinishedSpans();
     assert.equal(span.parentSpanContext, undefined);
     assert.notEqual(span.spanContext().traceId, TRACE);

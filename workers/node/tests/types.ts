@@ -1,6 +1,6 @@
 /**
- * The types, as an author in TypeScript meets them: this file is checked by `tsc` and never run. It imports the package
- * by its name, and so the declarations in types/.
+ * The types, as a TypeScript author uses them: `tsc` checks this file, and it is never run. It imports the package by
+ * its name, and so the declarations in types/.
  */
 
 import { type Answer, allow, deny, mutated, NO_STORE, type Request, Worker } from 'admission-worker';

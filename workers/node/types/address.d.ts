@@ -1,9 +1,9 @@
 /** @typedef {{ path: string } | { host: string, port: number }} Address a Unix socket's path, or host and port (0: any) */
 /**
- * An address as operators write it.
+ * Parse an address.
  *
  * @param {string} text `unix:PATH`, `unix:///ABSOLUTE`, `HOST:PORT` or `[IPv6]:PORT`; a leading `dns:///`, which gRPC
- *   clients need, is taken off, so that a client's target can be given as it is
+ *   clients need, is removed, so that a client's target can be used as it is
  * @returns {Address}
  * @throws {AddressError} it is none of these
  */

@@ -29,34 +29,33 @@ export function patch(operations: Iterable<import("./changes.js").Operation>, gi
  */
 export function merge(changes: Record<string, unknown>, given?: AnswerOptions): Allow;
 /**
- * Let the request pass with the object as given, compared by the gateway with the one it sent. Mutating policies only.
+ * Let the request pass with this object; the gateway compares it with the one that it sent. Mutating policies only.
  *
- * @param {object} whole the object as it should be; `request.object` may be changed and returned. Numbers that were
- *   not touched go back as they came
+ * @param {object} whole the complete changed object; `request.object` may be changed and returned. Numbers that the
+ *   policy does not change keep their text
  * @param {AnswerOptions} [given]
  * @returns {Allow}
  * @throws {InvalidAnswerError} not a JSON object
  */
 export function mutated(whole: object, given?: AnswerOptions): Allow;
 /**
- * Let the request not pass.
+ * Deny the request.
  *
- * @param {string} message for the person who was denied: what is wrong and what to do
+ * @param {string} message for the denied user: what is wrong and what to do
  * @param {DenyOptions} [given]
  * @returns {Deny}
  * @throws {InvalidAnswerError} one of these is of another type
  */
 export function deny(message: string, given?: DenyOptions): Deny;
 /**
- * Say that the policy could not judge; the operator's failurePolicy decides.
+ * Report that the policy could not judge; the operator's failurePolicy decides.
  *
- * @param {string} message for the operator, what went wrong in one sentence. It reaches the user under failurePolicy
- *   Fail
+ * @param {string} message for the operator: the cause, in one sentence. Under failurePolicy Fail the user sees it too
  * @returns {Failure}
  * @throws {InvalidAnswerError} the message is no text
  */
 export function fail(message: string): Failure;
-/** Seconds of a hundred years: what is longer does not fit a protobuf Duration (10,000 years), or is a mistake. */
+/** Seconds of a hundred years. A protobuf Duration holds 10,000 years; a time this long is an error in any case. */
 export const LONGEST_CACHE: number;
 /** As `cache`: this verdict must never be reused. */
 export const NO_STORE: unique symbol;
@@ -94,7 +93,7 @@ export class Failure {
  */
 export type Answer = Allow | Deny | Failure;
 /**
- * What every answer but `fail` can say besides.
+ * Options of every answer but `fail`.
  */
 export type AnswerOptions = {
     /**
@@ -104,7 +103,7 @@ export type AnswerOptions = {
     warnings?: Iterable<string> | undefined;
     /**
      * for the API server's audit log. Keys: 1 to 63
-     * letters, digits, `-`, `_`, `.`. The values must be the same whenever the same document is called again
+     * letters, digits, `-`, `_`, `.`. The values must be the same for the same document and settings
      */
     auditAnnotations?: Readonly<Record<string, string>> | undefined;
     /**
@@ -144,7 +143,7 @@ export type Details = {
     retryAfterSeconds?: number | undefined;
 };
 /**
- * What a denial can say besides its message.
+ * Options of a denial.
  */
 export type DenyOnlyOptions = {
     /**
@@ -166,7 +165,7 @@ export type DenyOnlyOptions = {
     details?: Details | undefined;
 };
 export type DenyOptions = AnswerOptions & DenyOnlyOptions;
-/** What allow and deny have in common. */
+/** The common part of allow and deny. */
 declare class Verdict {
     /**
      * @param {Record<string, unknown>} given

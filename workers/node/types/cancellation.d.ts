@@ -1,16 +1,16 @@
 /**
- * That nobody waits for an answer any more. The AbortSignal that says so is made when a policy first asks for it: most
- * never do, and one costs more than a small policy.
+ * Whether a call is cancelled. The AbortSignal is made when a policy first reads it: most policies never do, and a
+ * signal costs more than a small policy.
  */
 export class Cancellation {
-    /** Aborted when nobody waits any more. @returns {AbortSignal} */
+    /** Aborted when the call is cancelled. @returns {AbortSignal} */
     get signal(): AbortSignal;
-    /** Whether nobody waits any more. */
+    /** Whether the call is cancelled. */
     get isCancelled(): boolean;
     /**
-     * Nobody waits any more.
+     * Cancel the call. Only the first reason counts.
      *
-     * @param {string} why for whoever catches the signal's reason
+     * @param {string} why the message of the signal's reason
      */
     cancel(why: string): void;
     #private;

@@ -6,28 +6,28 @@ export class Certificates {
      */
     constructor(files: TlsFiles, log: import("./logs.js").Log);
     /**
-     * What a TLS server needs.
+     * The options of a TLS server.
      *
      * @returns {Promise<tls.TlsOptions>}
      * @throws {CertificateError} they cannot be used
      */
     load(): Promise<tls.TlsOptions>;
     /**
-     * Look for changes until `close`.
+     * Poll the files until `close`.
      *
-     * @param {(options: tls.TlsOptions) => void} changed takes what can be used
+     * @param {(options: tls.TlsOptions) => void} changed called with each new valid certificate
      */
     watch(changed: (options: tls.TlsOptions) => void): void;
-    /** Look no more. */
+    /** Stop polling. */
     close(): void;
     #private;
 }
 /**
- * Where they are.
+ * The paths of the PEM files.
  */
 export type TlsFiles = {
     /**
-     * the certificate, and those of the authorities between it and the root
+     * the certificate, followed by its intermediate authorities
      */
     cert: string;
     /**
@@ -35,7 +35,8 @@ export type TlsFiles = {
      */
     key: string;
     /**
-     * the authorities whose clients are served, and no others; default: any client
+     * the authorities of client certificates; only their clients are served. Default: all
+     * clients are served
      */
     clientCa?: string | undefined;
 };

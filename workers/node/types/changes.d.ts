@@ -1,5 +1,5 @@
 /**
- * Operations of RFC 6902, each checked to be one.
+ * A JSON Patch of checked operations (RFC 6902).
  *
  * @param {Iterable<Operation>} operations
  * @returns {Change}
@@ -7,7 +7,7 @@
  */
 export function jsonPatch(operations: Iterable<Operation>): Change;
 /**
- * An object of RFC 7386.
+ * A JSON Merge Patch (RFC 7386).
  *
  * @param {Record<string, unknown>} changes
  * @returns {Change}
@@ -15,17 +15,17 @@ export function jsonPatch(operations: Iterable<Operation>): Change;
  */
 export function mergePatch(changes: Record<string, unknown>): Change;
 /**
- * The object as it should be.
+ * The complete changed object.
  *
  * @param {object} whole
  * @returns {Change}
  * @throws {InvalidAnswerError}
  */
 export function wholeObject(whole: object): Change;
-/** What an allow wants changed. */
+/** The change of an allow. */
 export class Change {
     /**
-     * @param {ChangeKind} kind in which of three forms
+     * @param {ChangeKind} kind the form of the change
      * @param {string} content JSON text, its paths over the object
      */
     constructor(kind: ChangeKind, content: string);
@@ -33,7 +33,7 @@ export class Change {
     content: string;
     /** The content parsed, for tests: the operations, the merge patch or the object. @returns {any} */
     get value(): any;
-    /** Whether it is one that changes nothing. */
+    /** Whether it changes nothing. */
     get isEmpty(): boolean;
 }
 /**

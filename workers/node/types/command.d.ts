@@ -1,5 +1,5 @@
 /**
- * Serve until told to stop, and end the process.
+ * Serve until a signal stops the worker, and end the process.
  *
  * @param {Worker} worker
  * @param {readonly string[]} args

@@ -1,42 +1,42 @@
 /**
- * Remember for every array and object of a parsed value what JavaScript forgets.
+ * Store number texts and member order for every array and object of a parsed value.
  *
- * @param {unknown} value what `JSON.parse(json)` gave, unchanged
+ * @param {unknown} value the result of `JSON.parse(json)`, unchanged
  * @param {string} json valid JSON text
- * @param {{ order?: boolean }} [wanted] whether the order of members counts
- * @returns {boolean} whether there was anything to remember
+ * @param {{ order?: boolean }} [wanted] whether to store the order of members
+ * @returns {boolean} whether anything was stored
  */
 export function remember(value: unknown, json: string, { order }?: {
     order?: boolean;
 }): boolean;
 /**
- * Remember a number of a container as it was written elsewhere.
+ * Store a number's text for a container.
  *
  * @param {object} container which holds the number
- * @param {string | number} place where
- * @param {Written} written as it was read
+ * @param {string | number} place the member's name or the element's index
+ * @param {Written} written the number and the text that was read
  */
 export function rememberNumber(container: object, place: string | number, written: Written): void;
 /**
- * What is remembered of a container.
+ * What is stored of a container.
  *
  * @param {object} container
  * @returns {Memory | undefined}
  */
 export function memoryOf(container: object): Memory | undefined;
 /**
- * The text in which a member's number was read; undefined: it is none, is another one now, or needs no other text.
+ * The text of a number that was read; undefined: the value is not a number, was changed, or JavaScript prints the same.
  *
  * @param {Memory | undefined} memory of the container
  * @param {string | number} place
- * @param {unknown} value what stands there now
+ * @param {unknown} value the current value
  * @returns {string | undefined}
  */
 export function writtenNumber(memory: Memory | undefined, place: string | number, value: unknown): string | undefined;
 /**
- * The members of an object that was read, in the order of its text.
+ * The members of an object of the settings, in the order of the text.
  *
- * Of settings, that is: for documents only JavaScript's own order is kept, since nothing in Kubernetes depends on it.
+ * Documents have JavaScript's order, since nothing in Kubernetes depends on the order of members.
  *
  * @template T
  * @param {Readonly<Record<string, T>>} object such as `settings.labels`
@@ -44,7 +44,7 @@ export function writtenNumber(memory: Memory | undefined, place: string | number
  */
 export function entries<T>(object: Readonly<Record<string, T>>): [string, T][];
 /**
- * The names of an object's members: those remembered in the order of the text, then the others.
+ * The names of an object's members: those that were read in the order of the text, then the others.
  *
  * @param {object} object
  * @returns {string[]}

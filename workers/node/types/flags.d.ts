@@ -1,9 +1,9 @@
 /**
- * What flags and variables say.
+ * Read flags and variables.
  *
  * @param {readonly string[]} args
  * @param {Readonly<Record<string, string | undefined>>} environment
- * @returns {Record<string, any>} by the flags' names, and `help`
+ * @returns {Record<string, any>} values by flag name, and `help`
  * @throws {UsageError}
  */
 export function readFlags(args: readonly string[], environment: Readonly<Record<string, string | undefined>>): Record<string, any>;
@@ -13,20 +13,20 @@ export function readFlags(args: readonly string[], environment: Readonly<Record<
  * @returns {string}
  */
 export function flagsHelp(): string;
-/** The operator's fault: a wrong flag or variable. The message is one line. */
+/** An error of the operator: a wrong flag or variable. The message is one line. */
 export class UsageError extends Error {
 }
 /** @type {Readonly<Record<string, Flag>>} */
 export const FLAGS: Readonly<Record<string, Flag>>;
 export type Flag = {
     /**
-     * what stands behind it in the help; `''`: nothing
+     * the value's name in the help; `''`: the flag has no value
      */
     value: string;
     default: any;
     help: string;
     /**
-     * what was written
+     * parses the value
      */
     read: (text: string) => any;
 };

@@ -1,10 +1,10 @@
 /** @typedef {import('./messages.js').PolicyCall} PolicyCall */
 /** @typedef {import('./cancellation.js').Cancellation} Cancellation */
 /** @typedef {import('./policies.js').Policy} Policy */
-/** @typedef {{ policy: Policy, version: string, request: Request, document: Document, settings: any }} Question */
+/** @typedef {{ policy: Policy, version: string, request: Request, document: Document, settings: any }} PreparedCall */
 /** @typedef {import('./tracing.js').Judged} Judged */
 /**
- * A document as it arrived: read when the first call needs it, and once for all that share it.
+ * A received document: parsed when the first call needs it, once for all calls that share it.
  */
 export class Source {
     /** @param {Buffer} raw */
@@ -12,33 +12,33 @@ export class Source {
     raw: Buffer<ArrayBufferLike>;
     /**
      * @returns {Document}
-     * @throws {InvalidDocumentError} it is not one JSON object
+     * @throws {InvalidDocumentError} not a JSON object
      */
     read(): Document;
     #private;
 }
-/** Holds the policies and all that is kept between calls. One for each served worker. */
+/** Calls the policies of one served worker, and caches their settings. */
 export class Judge {
     /**
-     * @param {import('./worker.js').Held} worker
-     * @param {Readonly<import('./limits.js').Limits>} limits of settings kept and of the size of an outcome
+     * @param {import('./worker.js').ServedWorker} worker
+     * @param {Readonly<import('./limits.js').Limits>} limits of the settings cache and of an outcome's size
      * @param {import('./logs.js').Log} log
      */
-    constructor(worker: import("./worker.js").Held, limits: Readonly<import("./limits.js").Limits>, log: import("./logs.js").Log);
+    constructor(worker: import("./worker.js").ServedWorker, limits: Readonly<import("./limits.js").Limits>, log: import("./logs.js").Log);
     /**
-     * Take a call.
+     * Begin a call.
      *
-     * @param {PolicyCall} call the question. Its document, timeout and trace context are the caller's affair
-     * @param {Source | undefined} source its document; undefined: it has none
-     * @param {{ traceparent: string, cancellation: Cancellation }} call
-     * @returns {Buffer | Promise<Buffer>} the encoded Outcome. Neither throws
+     * @param {PolicyCall} call its document, timeout and trace context are left to the caller
+     * @param {Source | undefined} source its document, if it has one
+     * @param {{ traceparent: string, cancellation: Cancellation }} context
+     * @returns {Buffer | Promise<Buffer>} the encoded Outcome. Never throws or rejects
      */
     begin(call: PolicyCall, source: Source | undefined, { traceparent, cancellation }: {
         traceparent: string;
         cancellation: Cancellation;
     }): Buffer | Promise<Buffer>;
     /**
-     * An Outcome that says why a call has no verdict, in its policy's version.
+     * The Outcome of a call without a verdict, with its policy's version.
      *
      * @param {PolicyCall} call
      * @param {string} message
@@ -47,7 +47,7 @@ export class Judge {
      */
     failure(call: PolicyCall, message: string, reason?: number): Buffer;
     /**
-     * The Outcome of a call whose time is over.
+     * The Outcome of a call that exceeded its timeout.
      *
      * @param {PolicyCall} call of the stream
      * @returns {Buffer}
@@ -58,7 +58,7 @@ export class Judge {
 export type PolicyCall = import("./messages.js").PolicyCall;
 export type Cancellation = import("./cancellation.js").Cancellation;
 export type Policy = import("./policies.js").Policy;
-export type Question = {
+export type PreparedCall = {
     policy: Policy;
     version: string;
     request: Request;

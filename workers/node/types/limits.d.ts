@@ -1,5 +1,5 @@
 /**
- * The defaults with what was given in their place.
+ * The defaults, with the given limits in their place.
  *
  * @param {Partial<Limits>} [given]
  * @returns {Readonly<Limits>}
@@ -10,25 +10,24 @@ export function limitsOf(given?: Partial<Limits>): Readonly<Limits>;
  * The limits of one served worker.
  *
  * @typedef {object} Limits
- * @property {number} inFlight calls taken and not yet worked off; more are refused (`RESOURCE_EXHAUSTED`, on the stream
- *   a failure)
+ * @property {number} inFlight concurrent calls; more are refused (`RESOURCE_EXHAUSTED`, on the stream a failure)
  * @property {number} messageBytes the largest gRPC message, received or sent, in bytes
- * @property {number} batchBytes up to which size outcomes are gathered into one message of the stream, in bytes
- * @property {number} settingsKept parsed settings that are kept, over all policies
+ * @property {number} batchBytes up to which size outcomes are batched into one message of the stream, in bytes
+ * @property {number} settingsKept parsed settings that are cached, over all policies
  * @property {number} settingsKeptBytes their JSON text together, in bytes
  * @property {number} gracePeriod seconds for open calls when the worker stops
  */
 /** @type {Readonly<Limits>} */
 export const DEFAULTS: Readonly<Limits>;
-/** Counts the calls that are being worked on, and says whether one more may be taken. */
+/** Counts the calls in flight, up to a limit. */
 export class InFlight {
-    /** @param {number} limit how many at the same time */
+    /** @param {number} limit of concurrent calls */
     constructor(limit: number);
-    /** Take one call. False: there is no room, and nothing was taken. */
+    /** Count one call. False: the limit is reached, and the call is not counted. */
     enter(): boolean;
-    /** One call is worked off. */
+    /** One call has ended. */
     leave(): void;
-    /** The sentence for whoever is refused: who, limit, next step. */
+    /** The message of a refused call. */
     refusal(): string;
     #private;
 }
@@ -37,8 +36,7 @@ export class InFlight {
  */
 export type Limits = {
     /**
-     * calls taken and not yet worked off; more are refused (`RESOURCE_EXHAUSTED`, on the stream
-     * a failure)
+     * concurrent calls; more are refused (`RESOURCE_EXHAUSTED`, on the stream a failure)
      */
     inFlight: number;
     /**
@@ -46,11 +44,11 @@ export type Limits = {
      */
     messageBytes: number;
     /**
-     * up to which size outcomes are gathered into one message of the stream, in bytes
+     * up to which size outcomes are batched into one message of the stream, in bytes
      */
     batchBytes: number;
     /**
-     * parsed settings that are kept, over all policies
+     * parsed settings that are cached, over all policies
      */
     settingsKept: number;
     /**

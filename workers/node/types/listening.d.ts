@@ -4,7 +4,7 @@
  * @param {Address} address
  * @param {tls.TlsOptions | undefined} secure undefined: without TLS
  * @param {(socket: import('node:stream').Duplex) => void} connected takes each connection
- * @returns {Promise<{ server: net.Server, found: Address }>} `found`: with the port where 0 was asked for
+ * @returns {Promise<{ server: net.Server, found: Address }>} `found`: port 0 is replaced by the chosen port
  * @throws {AddressError}
  */
 export function listen(address: Address, secure: tls.TlsOptions | undefined, connected: (socket: import("node:stream").Duplex) => void): Promise<{

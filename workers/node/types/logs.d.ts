@@ -1,8 +1,8 @@
 /**
  * The worker's log: one line for each event on standard error, for people or as JSON.
  *
- * Standard error belongs to whoever runs the worker: the gateway that started it, a container's log. Documents are
- * never logged, uids are.
+ * The gateway that started the worker, or the container runtime, collects standard error. Uids are logged, documents
+ * never.
  */
 export const FORMATS: readonly string[];
 export const LEVELS: readonly string[];
@@ -14,13 +14,13 @@ export const LEVELS: readonly string[];
  * @property {string} [policy]
  * @property {unknown} [error] what was thrown; its stack is logged
  */
-/** Writes what happens. */
+/** The log. */
 export class Log {
     /**
      * @param {object} [given]
      * @param {string} [given.format] one of FORMATS
-     * @param {string} [given.level] one of LEVELS: what is below is not written
-     * @param {(line: string) => void} [given.write] takes one line, or several where there is a stack
+     * @param {string} [given.level] one of LEVELS: the lowest that is written
+     * @param {(line: string) => void} [given.write] called with one line, or several if there is a stack
      */
     constructor({ format, level, write }?: {
         format?: string | undefined;

@@ -6,16 +6,16 @@
  */
 export function typeNamed(name: string): protobuf.Type;
 /**
- * A message out of its bytes.
+ * Decode a message.
  *
  * @param {protobuf.Type} type
  * @param {Buffer} bytes
  * @returns {any}
- * @throws {Error} they cannot be read
+ * @throws {Error} the bytes are not such a message
  */
 export function decoded(type: protobuf.Type, bytes: Buffer): any;
 /**
- * A message as bytes.
+ * Encode a message.
  *
  * @param {protobuf.Type} type
  * @param {object} message its set fields
@@ -23,21 +23,21 @@ export function decoded(type: protobuf.Type, bytes: Buffer): any;
  */
 export function encodedMessage(type: protobuf.Type, message: object): Buffer;
 /**
- * An Outcome as bytes.
+ * Encode an Outcome.
  *
  * @param {object} outcome its set fields
  * @returns {Buffer}
  */
 export function encodedOutcome(outcome: object): Buffer;
 /**
- * A ReviewResponse with an encoded outcome.
+ * Encode a ReviewResponse with an encoded outcome.
  *
  * @param {Buffer} outcome
  * @returns {Buffer}
  */
 export function encodedResponse(outcome: Buffer): Buffer;
 /**
- * A ReviewStreamResponse with encoded outcomes.
+ * Encode a ReviewStreamResponse with encoded outcomes.
  *
  * @param {readonly { id: Uint64, outcome: Buffer }[]} items
  * @returns {Buffer}
@@ -47,14 +47,14 @@ export function encodedBatch(items: readonly {
     outcome: Buffer;
 }[]): Buffer;
 /**
- * Seconds of a Duration.
+ * A Duration in seconds.
  *
  * @param {Duration} duration
  * @returns {number}
  */
 export function secondsOf({ seconds, nanos }: Duration): number;
 /**
- * An id as a key of a Map: the same for equal ids, a number for all that a gateway reaches.
+ * An id as a key of a Map: equal for equal ids, a number for all ids below 2^32.
  *
  * @param {Uint64} id
  * @returns {number | string}
@@ -72,7 +72,7 @@ export const REASONS: Readonly<{
     unknownPolicy: 2;
 }>;
 /**
- * What a message needs beside one outcome: an id of up to 10 bytes, and tags and lengths of up to 6 bytes each.
+ * Bytes of a message besides one outcome: an id of up to 10 bytes, and tags and lengths of up to 6 bytes each.
  */
 export const ENVELOPE_BYTES: 64;
 /**
@@ -88,7 +88,7 @@ export type Duration = {
     nanos: number;
 };
 /**
- * One question to one policy.
+ * A call of one policy.
  */
 export type PolicyCall = {
     policy: string;

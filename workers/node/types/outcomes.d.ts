@@ -1,10 +1,10 @@
 /**
- * What a policy function returned, if it is an answer for the phase.
+ * Check that a policy function returned an answer for its phase.
  *
- * @param {unknown} answer whatever the function returned; undefined and null are allow
+ * @param {unknown} answer the function's result; undefined and null are allow
  * @param {import('./policies.js').Phase} phase in which it was called
  * @returns {Answer}
- * @throws {InvalidAnswerError} it is no answer, or changes something in the validating phase
+ * @throws {InvalidAnswerError} not an answer, or a change in the validating phase
  */
 export function accepted(answer: unknown, phase: import("./policies.js").Phase): Answer;
 /**
@@ -16,9 +16,9 @@ export function accepted(answer: unknown, phase: import("./policies.js").Phase):
  */
 export function outcomeOf(answer: Answer, version: string): object;
 /**
- * The fields of an Outcome that says that there is no verdict, in one sentence.
+ * The fields of an Outcome without a verdict.
  *
- * @param {string} message
+ * @param {string} message one sentence
  * @param {string} version of the policy
  * @param {number} [reason]
  * @returns {object}

@@ -6,21 +6,20 @@
  */
 export function pointer(...tokens: (string | number)[]): string;
 /**
- * The tokens of a valid pointer, without escapes: `/a~1b/0` is `['a/b', '0']`.
+ * The unescaped tokens of a valid pointer: `/a~1b/0` is `['a/b', '0']`.
  *
  * @param {string} text a valid pointer
  * @returns {string[]}
  */
 export function tokensOf(text: string): string[];
 /**
- * The claimed pointers as they are sent, each once: claims are put together from lists of places, and the gateway
- * refuses one that is named twice.
+ * Check claimed pointers and remove duplicates, which the gateway rejects and which lists of places can contain.
  *
  * @param {unknown} claims JSON Pointers
- * @param {string} what who claims them, for the error
+ * @param {string} what names the claim in errors
  * @returns {readonly string[]}
- * @throws {RegistrationError} no list, something that is no pointer or is empty (spelt EVERYTHING), or too many
+ * @throws {RegistrationError} not an array, an invalid or empty pointer (written EVERYTHING), or too many
  */
 export function checkedPointers(claims: unknown, what: string): readonly string[];
-/** Pointers in one claim, and tokens in one pointer: the gateway takes no more, and no request is nested deeper. */
+/** Pointers in one claim, and tokens in one pointer: the gateway accepts no more, and no request is nested deeper. */
 export const MOST: 256;

@@ -2,10 +2,10 @@
 export class Policy {
     /**
      * @param {string} name a DNS-1123 label
-     * @param {Phase} phase the phase in which it can be used
+     * @param {Phase} phase in which it is called
      * @param {unknown} given the author's options
      * @param {unknown} judge the author's function
-     * @throws {RegistrationError} a name that is no label, a wrong option, or no function
+     * @throws {RegistrationError} an invalid name or option, or no function
      */
     constructor(name: string, phase: Phase, given: unknown, judge: unknown);
     name: string;
@@ -16,7 +16,7 @@ export class Policy {
     writes: import("./claims.js").Claim;
     version: string;
     description: string;
-    /** What `Describe` says about it. */
+    /** Its PolicyDescription in the response of `Describe`. */
     descriptionMessage(): {
         name: string;
         version: string;
@@ -36,31 +36,31 @@ export type Phase = "mutating" | "validating";
  */
 export type Returned = import("./answers.js").Answer | null | undefined | void;
 /**
- * A policy's function: it judges a request, at once or in time.
+ * A policy's function: it judges a request, and returns an answer or a promise of one.
  */
 export type PolicyFunction<S, T> = (request: import("./request.js").Request<T>, settings: S) => Returned | PromiseLike<Returned>;
 /**
- * What can be said of a policy besides its name and its function.
+ * Options of a policy.
  */
 export type ValidatingOptions<S = any> = {
     /**
-     * a JSON Schema (2020-12) of its settings; default: it has none,
-     * and accepts `{}`. A `default` in it is filled in
+     * a JSON Schema (2020-12) of its settings; a `default` in it is
+     * filled in. Default: the policy has no settings, and accepts `{}`
      */
     settings?: Readonly<Record<string, unknown>> | undefined;
     /**
-     * a further check of settings that satisfy the schema: gives what is wrong (SettingsError or a text), and what to
-     * warn about (SettingsWarning)
+     * checks settings that satisfy the schema further: returns errors (SettingsError or a text) and warnings
+     * (SettingsWarning)
      */
     validate?: ((settings: S) => Iterable<import("./settings.js").Finding> | import("./settings.js").Finding | null | undefined | void) | undefined;
     /**
      * which parts of the AdmissionRequest
      * it reads, as JSON Pointers such as `/object/metadata/labels` (a segment `*` is every element or member), or
-     * EVERYTHING; default: not said. The policy is sent no more than that, and verdicts are cached by it
+     * EVERYTHING. The policy is sent only these, and they are part of the cache key. Default: all that is granted
      */
     inputs?: readonly string[] | typeof import("./claims.js").EVERYTHING | undefined;
     /**
-     * its own, where it changes more rarely than the worker's
+     * of the policy, if it changes more rarely than the worker's
      */
     version?: string | undefined;
     /**
@@ -70,7 +70,7 @@ export type ValidatingOptions<S = any> = {
 };
 /**
  * `writes`: which parts of the object it may change, as JSON Pointers over the object such as
- *   `/metadata/labels`, or EVERYTHING; default: not said
+ *   `/metadata/labels`, or EVERYTHING. Default: all that is granted
  */
 export type MutatingOptions<S = any> = ValidatingOptions<S> & {
     writes?: readonly string[] | typeof import("./claims.js").EVERYTHING;

@@ -1,15 +1,16 @@
 /**
- * Where a text stops being JSON. V8's message quotes the text, which may be a Secret, so only the position is taken.
+ * Where a text is not JSON. V8's message quotes the text, which may be a Secret, so only its position is used.
  *
- * @param {unknown} error what `JSON.parse` threw
+ * @param {unknown} error thrown by `JSON.parse`
  * @param {string} text
  * @returns {string}
  */
 export function positionOf(error: unknown, text: string): string;
 /** @typedef {{ group: string, version: string, kind: string }} GroupVersionKind which kind of object; the core group is `''` */
-/** @typedef {{ group: string, version: string, resource: string }} GroupVersionResource which resource is asked for */
+/** @typedef {{ group: string, version: string, resource: string }} GroupVersionResource which resource is requested */
 /**
- * An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is undefined.
+ * An authentication.k8s.io/v1 UserInfo: the user who makes the request. A field that is empty, or was not granted, is
+ * undefined.
  *
  * @typedef {object} UserInfo
  * @property {string} [username]
@@ -19,7 +20,7 @@ export function positionOf(error: unknown, text: string): string;
  */
 /** @typedef {'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT'} Operation */
 /**
- * A document's text, checked once and read afresh by each policy that it is for, since what a policy reads is its own.
+ * A document's text: checked once, and parsed for each policy that shares it, since a policy may change its values.
  */
 export class Document {
     /**
@@ -30,7 +31,7 @@ export class Document {
     raw: Buffer<ArrayBufferLike>;
     text: string;
     /**
-     * The members, for one policy alone.
+     * The members, parsed for one policy.
      *
      * @returns {Record<string, unknown>}
      */
@@ -38,7 +39,7 @@ export class Document {
     #private;
 }
 /**
- * One document, as a policy sees it.
+ * The request that a policy judges.
  *
  * @template [T=any] the type of `object` and `oldObject`, such as `V1Pod` of a package with Kubernetes' types
  */
@@ -49,43 +50,43 @@ export class Request<T = any> {
      * @param {import('./cancellation.js').Cancellation} cancellation
      */
     constructor(document: Document, uid: string, cancellation: import("./cancellation.js").Cancellation);
-    /** The AdmissionRequest's uid, for logs. A verdict must not depend on it: it differs in each call. */
+    /** The AdmissionRequest's uid, for logs. A verdict must not depend on it: it differs in each request. */
     uid: string;
     /**
-     * Aborted when nobody waits for the answer any more: give it to whatever the policy waits for.
+     * Aborted when the gateway no longer waits for the answer. Pass it to every operation that the policy awaits.
      *
      * @returns {AbortSignal}
      */
     get signal(): AbortSignal;
-    /** The document's JSON text, as it was sent: UTF-8. */
+    /** The document's JSON text as it was sent, in UTF-8. */
     get raw(): Buffer<ArrayBufferLike>;
     /** The whole document, in the AdmissionRequest's own shape; unknown members included. @returns {Record<string, any>} */
     get document(): Record<string, any>;
     /** The kind of `object`: for a subresource its own, such as Scale or Eviction. @returns {GroupVersionKind | undefined} */
     get kind(): GroupVersionKind | undefined;
-    /** The resource that is asked for, in the version that the policy matched. @returns {GroupVersionResource | undefined} */
+    /** The requested resource, in the version that the policy matched. @returns {GroupVersionResource | undefined} */
     get resource(): GroupVersionResource | undefined;
-    /** The subresource, such as `status` or `ephemeralcontainers`; undefined: the resource itself. */
+    /** The subresource, such as `status` or `ephemeralcontainers`; undefined for the resource itself. */
     get subResource(): string | undefined;
     /**
-     * The kind in the version in which the client called (differs from `kind` under matchPolicy Equivalent).
+     * The kind of the original API request (differs from `kind` under matchPolicy Equivalent).
      *
      * @returns {GroupVersionKind | undefined}
      */
     get requestKind(): GroupVersionKind | undefined;
-    /** The resource in the version in which the client called. @returns {GroupVersionResource | undefined} */
+    /** The resource of the original API request. @returns {GroupVersionResource | undefined} */
     get requestResource(): GroupVersionResource | undefined;
-    /** The subresource as the client called. */
+    /** The subresource of the original API request. */
     get requestSubResource(): string | undefined;
     /** @returns {Operation | undefined} */
     get operation(): Operation | undefined;
-    /** The object's name. Undefined where the API server makes it (generateName), and on a deletecollection. */
+    /** The object's name. Undefined where the API server generates it (generateName), and on a deletecollection. */
     get name(): string | undefined;
     /** The namespace; undefined for cluster-scoped objects, a Namespace's own name for Namespaces. */
     get namespace(): string | undefined;
-    /** Who calls. @returns {UserInfo | undefined} */
+    /** The user who makes the request. @returns {UserInfo | undefined} */
     get userInfo(): UserInfo | undefined;
-    /** Whether nothing will be stored. @returns {boolean | undefined} */
+    /** Whether the request is a dry run, which stores nothing. @returns {boolean | undefined} */
     get dryRun(): boolean | undefined;
     /** The object as it would be stored; undefined on DELETE. @returns {T | undefined} */
     get object(): T | undefined;
@@ -93,9 +94,9 @@ export class Request<T = any> {
     get oldObject(): T | undefined;
     /** The operation's options, such as a CreateOptions; undefined on CONNECT. @returns {Record<string, any> | undefined} */
     get options(): Record<string, any> | undefined;
-    /** The Namespace in which the object is, for a policy that claims it. @returns {Record<string, any> | undefined} */
+    /** The object's Namespace, for a policy that claims it. @returns {Record<string, any> | undefined} */
     get namespaceObject(): Record<string, any> | undefined;
-    /** How large and for which log line; never the content, which may be a Secret. */
+    /** The size and uid; never the content, which may be a Secret. */
     toString(): string;
     #private;
 }
@@ -108,7 +109,7 @@ export type GroupVersionKind = {
     kind: string;
 };
 /**
- * which resource is asked for
+ * which resource is requested
  */
 export type GroupVersionResource = {
     group: string;
@@ -116,7 +117,8 @@ export type GroupVersionResource = {
     resource: string;
 };
 /**
- * An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is undefined.
+ * An authentication.k8s.io/v1 UserInfo: the user who makes the request. A field that is empty, or was not granted, is
+ * undefined.
  */
 export type UserInfo = {
     username?: string | undefined;

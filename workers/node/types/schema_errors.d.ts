@@ -1,6 +1,6 @@
 /** @typedef {import('ajv').ErrorObject} ErrorObject */
 /**
- * All that is wrong.
+ * Convert ajv's errors.
  *
  * @param {readonly ErrorObject[]} found by ajv, verbose
  * @returns {SettingsError[]}

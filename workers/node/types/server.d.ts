@@ -1,13 +1,13 @@
 /** A worker that is being served. */
 export class Served {
     /**
-     * @param {import('./worker.js').Held} worker
+     * @param {import('./worker.js').ServedWorker} worker
      * @param {ServeOptions} options
      */
-    constructor(worker: import("./worker.js").Held, { limits, log }: ServeOptions);
-    /** For a gRPC client: with the port that was found where 0 was asked for. */
+    constructor(worker: import("./worker.js").ServedWorker, { limits, log }: ServeOptions);
+    /** The target for a gRPC client; port 0 is replaced by the port that the system chose. */
     address: string;
-    /** The names of all that is served. */
+    /** The names of the served policies. */
     policies: readonly string[];
     /**
      * @param {string} address
@@ -15,7 +15,7 @@ export class Served {
      */
     start(address: string, files: import("./certificates.js").TlsFiles | undefined): Promise<void>;
     /**
-     * Stop in order: resolved when everything has ended. A second call waits for the same end.
+     * Stop gracefully. Resolved when the worker has stopped; a second call waits for the same stop.
      *
      * @returns {Promise<void>}
      */
@@ -23,7 +23,7 @@ export class Served {
     #private;
 }
 /**
- * How to serve.
+ * Options of `Worker.serve`.
  */
 export type ServeOptions = {
     limits?: Partial<import("./limits.js").Limits> | undefined;
@@ -32,11 +32,11 @@ export type ServeOptions = {
      */
     tls?: import("./certificates.js").TlsFiles | undefined;
     /**
-     * default: everything from `info` on standard error
+     * default: level `info`, on standard error
      */
     log?: Log | undefined;
     /**
-     * whether the probe policies are served as well (`probes.js`); default false
+     * whether to serve the probe policies too (`probes.js`); default false
      */
     conformance?: boolean | undefined;
 };

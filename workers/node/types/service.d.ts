@@ -1,18 +1,18 @@
-/** Serves the four calls. */
+/** Serves the four RPCs. */
 export class Service {
     /**
-     * @param {import('./worker.js').Held} worker
+     * @param {import('./worker.js').ServedWorker} worker
      * @param {Readonly<import('./limits.js').Limits>} limits
      * @param {import('./logs.js').Log} log
-     * @param {() => void} changed called when a call has come or a stream has ended
+     * @param {() => void} changed called when a call has arrived or a stream has ended
      */
-    constructor(worker: import("./worker.js").Held, limits: Readonly<import("./limits.js").Limits>, log: import("./logs.js").Log, changed: () => void);
+    constructor(worker: import("./worker.js").ServedWorker, limits: Readonly<import("./limits.js").Limits>, log: import("./logs.js").Log, changed: () => void);
     changed: () => void;
-    /** When the latest call other than a stream came, on `performance.now()`'s clock. */
+    /** When the latest unary call arrived, on `performance.now()`'s clock. */
     lastCall: number;
     /** Whether a stream is open. */
     get hasStreams(): boolean;
-    /** End each stream as soon as nothing of it is open and nothing more comes. */
+    /** End each stream when it has no open calls and receives no more. */
     stop(): void;
     /**
      * The policies, their versions and claims.
@@ -22,21 +22,21 @@ export class Service {
      */
     describe(call: UnaryCall, answer: Answer): void;
     /**
-     * Whether a policy can work with these settings.
+     * Validate settings of a policy.
      *
      * @param {UnaryCall} call
      * @param {Answer} answer
      */
     validateSettings(call: UnaryCall, answer: Answer): void;
     /**
-     * Exactly one call. gRPC says `cancelled` when the deadline is over or nobody waits any more.
+     * One call. gRPC emits `cancelled` after the deadline and when the client cancels.
      *
      * @param {UnaryCall} call
      * @param {Answer} answer
      */
     review(call: UnaryCall, answer: Answer): void;
     /**
-     * Many calls.
+     * A stream of calls.
      *
      * @param {import('@grpc/grpc-js').ServerDuplexStream<Buffer, Buffer>} call
      */

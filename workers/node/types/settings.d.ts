@@ -1,10 +1,10 @@
-/** What a policy's settings must be. */
+/** The schema and the check of a policy's settings. */
 export class SettingsType {
     /**
      * @param {unknown} schema undefined: the policy has no settings
-     * @param {unknown} validate the author's own check; undefined: there is none
-     * @param {string} what whose settings, for errors
-     * @throws {RegistrationError} the schema is none, or not of an object; the check is no plain function
+     * @param {unknown} validate the author's own check, if any
+     * @param {string} what names the policy in errors
+     * @throws {RegistrationError} an invalid schema, or one not of an object; a check that is not a plain function
      */
     constructor(schema: unknown, validate: unknown, what: string);
     schema: Readonly<Record<string, unknown>> | Readonly<{
@@ -12,16 +12,16 @@ export class SettingsType {
         properties: {};
         additionalProperties: false;
     }>;
-    /** Whether there are any. */
+    /** Whether the policy has no settings. */
     isNone: boolean;
     /** The schema as JSON text. */
     schemaText(): string;
     /**
-     * Settings out of their JSON text.
+     * Parse and check settings.
      *
      * @param {Buffer} raw one JSON object in UTF-8
-     * @returns {{ settings: any, warnings: readonly string[] }} the settings, frozen, and what to warn about
-     * @throws {InvalidSettingsError} all that is wrong with them
+     * @returns {{ settings: any, warnings: readonly string[] }} the frozen settings, and warnings
+     * @throws {InvalidSettingsError} all errors
      */
     read(raw: Buffer): {
         settings: any;
@@ -30,7 +30,7 @@ export class SettingsType {
     #private;
 }
 /**
- * what is wrong (a text: as a whole), or worth a warning
+ * an error (a text: of the settings as a whole) or a warning
  */
 export type Finding = SettingsError | SettingsWarning | string;
 /**

@@ -3,7 +3,7 @@
  * Run a policy in its span.
  *
  * @param {{ policy: string, uid: string, traceparent: string }} call
- * @param {() => Judged | Promise<Judged>} run which throws nothing
+ * @param {() => Judged | Promise<Judged>} run never throws or rejects
  * @returns {Judged | Promise<Judged>}
  */
 export function traced({ policy, uid, traceparent }: {
@@ -11,7 +11,7 @@ export function traced({ policy, uid, traceparent }: {
     uid: string;
     traceparent: string;
 }, run: () => Judged | Promise<Judged>): Judged | Promise<Judged>;
-/** The `traceparent` of the span that is current; `''`: there is none. */
+/** The `traceparent` of the active span; `''` without one. */
 export function currentTraceparent(): string;
 export type Judged = {
     outcome: Buffer;

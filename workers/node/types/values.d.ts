@@ -1,14 +1,14 @@
 /**
- * The value, if it is Unicode text.
+ * Check that a value is Unicode text.
  *
  * @param {unknown} value
- * @param {string} what names it in the error
+ * @param {string} what names the value in errors
  * @returns {string}
  * @throws {InvalidAnswerError}
  */
 export function text(value: unknown, what: string): string;
 /**
- * The value, if it is a 32-bit whole number.
+ * Check that a value is a 32-bit whole number.
  *
  * @param {unknown} value
  * @param {string} what
@@ -17,25 +17,25 @@ export function text(value: unknown, what: string): string;
  */
 export function int32(value: unknown, what: string): number;
 /**
- * The values as a frozen array. One text is not a list of texts.
+ * The values as a frozen array. A text does not count as an iterable.
  *
  * @template T
  * @param {unknown} values an iterable
  * @param {string} what
- * @param {(value: unknown, what: string) => T} check what each must be
+ * @param {(value: unknown, what: string) => T} check of each value
  * @returns {readonly T[]}
  * @throws {InvalidAnswerError}
  */
 export function listOf<T>(values: unknown, what: string, check: (value: unknown, what: string) => T): readonly T[];
 /**
- * Whether it is an object as JSON has them: no array, no null, nothing of a class of its own.
+ * Whether a value is a plain object: not null, not an array, not an instance of a class.
  *
  * @param {unknown} value
  * @returns {value is Record<string, unknown>}
  */
 export function isObject(value: unknown): value is Record<string, unknown>;
 /**
- * The value, if it is an object as JSON has them.
+ * Check that a value is a plain object.
  *
  * @param {unknown} value
  * @param {string} what
@@ -44,7 +44,7 @@ export function isObject(value: unknown): value is Record<string, unknown>;
  */
 export function object(value: unknown, what: string): Record<string, unknown>;
 /**
- * Options that exist; a mistyped one would otherwise be ignored.
+ * Check that all options are known: a mistyped one would otherwise be ignored.
  *
  * @param {unknown} given
  * @param {readonly string[]} known
@@ -54,7 +54,7 @@ export function object(value: unknown, what: string): Record<string, unknown>;
  */
 export function options(given: unknown, known: readonly string[], what: string): Record<string, unknown>;
 /**
- * The name of its type: what an error says instead of the value, which may be a secret.
+ * The name of a value's type, for errors: the value itself may be secret.
  *
  * @param {unknown} value
  * @returns {string}

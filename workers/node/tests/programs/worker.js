@@ -7,9 +7,9 @@ const worker = new Worker('program', { version: '1.0.0' });
 worker.validating('plain', {}, () => deny('plain'));
 
 worker.validating('stray', {}, () => {
-  Promise.reject(new Error('nobody awaits this'));
+  Promise.reject(new Error('not awaited'));
   setTimeout(() => {
-    throw new Error('nobody catches this');
+    throw new Error('not caught');
   });
   return new Promise(() => {});
 });

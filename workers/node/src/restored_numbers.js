@@ -1,11 +1,11 @@
 /**
- * A whole object that goes back has every number that its author did not touch.
+ * The original text of every number in a returned object that its policy did not change.
  *
- * What was changed in place, or spread, has them already: arrays and objects that were read remember how their numbers
- * were written (`fidelity.js`). A copy (`structuredClone`, `JSON.parse(JSON.stringify(...))`, a member spread into a
- * new object) remembers nothing. So the returned object is laid beside the one that was sent: a number that is still
- * the same in the same place gets its text back. One that has lost digits and stands elsewhere cannot be told from
- * another one, and makes the answer a failure that says so: nothing is changed silently.
+ * An object that was changed in place, or spread, has these texts: they are stored for each array and object that was
+ * read (`fidelity.js`). A copy (`structuredClone`, `JSON.parse(JSON.stringify(...))`, a member spread into another
+ * object) has none. So the returned object is compared with the one that was sent: a number that is still the same in the same
+ * place gets its text back. A number that lost digits and was moved cannot be restored, and the answer becomes a
+ * failure: no number changes silently.
  */
 
 import { encoded } from './encoding.js';
@@ -16,12 +16,12 @@ import { isObject } from './values.js';
 const DECIMAL = /^-?(?<whole>[0-9]+)(?:\.(?<fraction>[0-9]+))?(?:[eE](?<exponent>[+-]?[0-9]+))?$/;
 
 /**
- * The returned object's text with the numbers of the object that was sent.
+ * The returned object's text, with the number texts of the object that was sent.
  *
- * @param {string} content JSON text of the object as the policy returned it
- * @param {unknown} sent the object that was sent, as it was read, unchanged, with its numbers remembered
+ * @param {string} content JSON text of the object that the policy returned
+ * @param {unknown} sent the object that was sent, unchanged, with its stored number texts
  * @returns {string}
- * @throws {InvalidAnswerError} a number was moved in a copy, and its digits are lost
+ * @throws {InvalidAnswerError} a number that lost digits was moved in a copy
  */
 export function withNumbersOf(content, sent) {
   const returned = JSON.parse(content);
@@ -36,7 +36,7 @@ export function withNumbersOf(content, sent) {
 /**
  * @param {any} sent
  * @param {any} returned
- * @param {Set<number>} lossy takes the doubles that stand for another number
+ * @param {Set<number>} lossy receives the doubles that differ from the number that was sent
  */
 function restore(sent, returned, lossy) {
   const memory = memoryOf(sent);
@@ -83,7 +83,7 @@ function isExact(text) {
 }
 
 /**
- * A decimal number as its digits and its power of ten, without zeros at either end.
+ * A decimal number as its digits and its power of ten, without leading and trailing zeros.
  *
  * @param {string} text
  * @returns {string}

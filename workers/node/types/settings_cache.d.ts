@@ -1,12 +1,12 @@
 /**
- * The settings that were read last, by policy and bytes, bounded in number and in the size of their text. What cannot
- * be used is not kept: it is not worth a place, and says so again each time.
+ * The settings that were used last, by policy and bytes, bounded in number and in the size of their text. Invalid
+ * settings are not cached: they are checked, and their errors reported, in each call.
  */
-export class KeptSettings {
+export class SettingsCache {
     /** @param {Readonly<import('./limits.js').Limits>} limits */
     constructor(limits: Readonly<import("./limits.js").Limits>);
     /**
-     * As `SettingsType.read`, without the warnings; read only when it is not kept.
+     * As `SettingsType.read`, without the warnings, and cached.
      *
      * @param {import('./policies.js').Policy} policy
      * @param {Buffer} raw
