@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// Where a worker listens, and whether it can: an address that is taken is said at once, in one line.
+// Parses and opens the address on which a worker listens.
 //
-// A worker that was killed leaves the file of its Unix socket behind, so a file that nobody listens on is taken
-// over. One that somebody listens on is not; therefore a socket is tried first.
+// A killed worker leaves the file of its Unix socket behind. Such a stale file is removed; the socket of a process
+// that still listens is not. Therefore listen first connects to the socket.
 
-// AddressError is the operator's fault: the address cannot be listened on. Its message is one line.
+// AddressError reports an invalid address, or one on which the worker cannot listen. Its message is one line.
 type AddressError struct{ message string }
 
 func (e *AddressError) Error() string { return e.message }
@@ -28,19 +28,19 @@ const (
 	// (unix(7)).
 	sunPathBytes = 107
 
-	// probePatience is how long somebody on the socket has to take a connection; a kernel answers for a process in
+	// socketProbeTimeout limits the connection to an existing socket. The kernel accepts for a listening process in
 	// microseconds.
-	probePatience = time.Second
+	socketProbeTimeout = time.Second
 )
 
-// address is a Unix socket's path, or a host and a port (0: any that is free).
+// address is the path of a Unix socket, or a host and a port (0: any free port).
 type address struct {
 	path string
 	host string
 	port uint16
 }
 
-// String is as gRPC writes it: unix:PATH or HOST:PORT.
+// String returns the address in gRPC's form: unix:PATH or HOST:PORT.
 func (a address) String() string {
 	if a.path != "" {
 		return "unix:" + a.path
@@ -48,8 +48,8 @@ func (a address) String() string {
 	return net.JoinHostPort(a.host, strconv.Itoa(int(a.port)))
 }
 
-// parseAddress reads an address as operators write it: unix:PATH, unix:///ABSOLUTE, HOST:PORT or [IPv6]:PORT; a
-// leading dns:///, which gRPC clients need, is taken off, so that a client's target can be given as it is.
+// parseAddress parses unix:PATH, unix:///ABSOLUTE, HOST:PORT or [IPv6]:PORT. It ignores a leading dns:///, so that
+// the target of a gRPC client is a valid address.
 func parseAddress(text string) (address, error) {
 	if path, is := strings.CutPrefix(text, "unix:"); is {
 		return parseUnix(text, path)
@@ -78,7 +78,7 @@ func parseUnix(text, path string) (address, error) {
 	return address{path: path}, nil
 }
 
-// listen opens the address. It also returns it with the port that was found.
+// listen opens the address. It also returns the address with the actual port.
 func (a address) listen() (net.Listener, address, error) {
 	if a.path != "" {
 		return a.listenUnix()
@@ -94,7 +94,7 @@ func (a address) listen() (net.Listener, address, error) {
 }
 
 func (a address) listenUnix() (net.Listener, address, error) {
-	if err := a.takeOver(); err != nil {
+	if err := a.removeStale(); err != nil {
 		return nil, a, err
 	}
 	listener, err := net.Listen("unix", a.path)
@@ -104,8 +104,8 @@ func (a address) listenUnix() (net.Listener, address, error) {
 	return listener, a, nil
 }
 
-// takeOver removes the file of a socket that nobody listens on.
-func (a address) takeOver() error {
+// removeStale removes the file of a socket on which no process listens.
+func (a address) removeStale() error {
 	found, err := os.Lstat(a.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -117,7 +117,7 @@ func (a address) takeOver() error {
 		return a.cannot(reasonOf(err))
 	case found.Mode().Type() != fs.ModeSocket:
 		return a.cannot("the file is no socket; remove it or choose another path")
-	case a.isAnswered():
+	case a.isInUse():
 		return a.cannot("another process listens there; stop it or choose another path")
 	}
 	if err := os.Remove(a.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -126,9 +126,9 @@ func (a address) takeOver() error {
 	return nil
 }
 
-// isAnswered says whether somebody listens. Whoever is too busy to answer, or forbids it, is somebody.
-func (a address) isAnswered() bool {
-	connection, err := net.DialTimeout("unix", a.path, probePatience)
+// isInUse reports whether a process listens on the socket. One that is too busy to accept, or denies access, counts.
+func (a address) isInUse() bool {
+	connection, err := net.DialTimeout("unix", a.path, socketProbeTimeout)
 	if err != nil {
 		return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist)
 	}
@@ -140,7 +140,7 @@ func (a address) cannot(reason string) error {
 	return &AddressError{fmt.Sprintf("cannot listen on %s: %s", a, reason)}
 }
 
-// reasonOf an error of the operating system, in its own words only.
+// reasonOf returns the message of the operating system's error, without Go's context.
 func reasonOf(err error) string {
 	var number syscall.Errno
 	if errors.As(err, &number) {

@@ -22,7 +22,7 @@ func denying(denied *workerv1.Deny) *workerv1.Outcome {
 	return &workerv1.Outcome{Verdict: &workerv1.Outcome_Deny{Deny: denied}, Version: "1"}
 }
 
-func TestEveryArmTravels(t *testing.T) {
+func TestEveryAnswerIsEncoded(t *testing.T) {
 	accompanied := allowing(&workerv1.Allow{})
 	accompanied.Warnings = []string{"one", "two"}
 	accompanied.AuditAnnotations = map[string]string{"a.b-c_D": "x", "e": ""}
@@ -54,7 +54,7 @@ func TestEveryArmTravels(t *testing.T) {
 		"merge":            {worker.Merge(map[string]any{"a": nil}), allowing(&workerv1.Allow{Change: &workerv1.Allow_MergePatch{MergePatch: []byte(`{"a":null}`)}})},
 		"merge-of-nothing": {worker.Merge(struct{}{}), allowing(&workerv1.Allow{})},
 		"mutated":          {worker.Mutated(map[string]int{"a": 1}), allowing(&workerv1.Allow{Change: &workerv1.Allow_Object{Object: []byte(`{"a":1}`)}})},
-		"fail":             {worker.Fail("cannot say"), &workerv1.Outcome{Verdict: &workerv1.Outcome_Failure{Failure: &workerv1.Failure{Message: "cannot say"}}, Version: "1"}},
+		"fail":             {worker.Fail("no inventory"), &workerv1.Outcome{Verdict: &workerv1.Outcome_Failure{Failure: &workerv1.Failure{Message: "no inventory"}}, Version: "1"}},
 	}
 	var policies []worker.Registration
 	for name, arm := range arms {
@@ -70,7 +70,7 @@ func TestEveryArmTravels(t *testing.T) {
 
 type notAnAnswer struct{ worker.Allowed }
 
-func TestAnAnswerThatMeansNothingIsAFailureThatNamesThePolicy(t *testing.T) {
+func TestAnInvalidAnswerIsAFailureThatNamesThePolicy(t *testing.T) {
 	broken := "a\xffb"
 	answers := map[string]worker.Answer{
 		"an-empty-audit-key":      worker.Allow().WithAuditAnnotation("", "x"),
@@ -88,7 +88,7 @@ func TestAnAnswerThatMeansNothingIsAFailureThatNamesThePolicy(t *testing.T) {
 		"a-path-without-slash":    worker.Patch(worker.Remove("a")),
 		"a-merge-that-is-a-list":  worker.Merge([]int{1}),
 		"a-null-object":           worker.Mutated(nil),
-		"a-strangers-answer":      notAnAnswer{},
+		"an-embedding-type":       notAnAnswer{},
 		"a-pointer":               &worker.Denied{},
 	}
 	var policies []worker.Registration
@@ -98,7 +98,7 @@ func TestAnAnswerThatMeansNothingIsAFailureThatNamesThePolicy(t *testing.T) {
 	connected := served(t, worker.Options{}, policies...)
 	for name := range answers {
 		outcome := connected.review(t, call(name, worker.Mutating))
-		if said := outcome.GetFailure().GetMessage(); !strings.HasPrefix(said, "policy "+name+" returned what is no answer") || outcome.GetVersion() != "1" {
+		if text := outcome.GetFailure().GetMessage(); !strings.HasPrefix(text, "policy "+name+" returned an invalid answer") || outcome.GetVersion() != "1" {
 			t.Errorf("%s: %v", name, outcome)
 		}
 	}
@@ -106,22 +106,22 @@ func TestAnAnswerThatMeansNothingIsAFailureThatNamesThePolicy(t *testing.T) {
 
 func TestAChangeInTheValidatingPhaseIsAFailure(t *testing.T) {
 	connected := served(t, worker.Options{}, answering("changes", worker.Validating, worker.Patch(worker.Remove("/a"))))
-	said := connected.review(t, call("changes", worker.Validating)).GetFailure().GetMessage()
-	if !strings.Contains(said, "only a mutating policy may change the object") {
-		t.Error(said)
+	text := connected.review(t, call("changes", worker.Validating)).GetFailure().GetMessage()
+	if !strings.Contains(text, "only a mutating policy may change the object") {
+		t.Error(text)
 	}
 }
 
 func TestAnAnswerLargerThanAMessageIsAFailureThatNamesItsSize(t *testing.T) {
 	limits := worker.Options{Limits: worker.Limits{MessageBytes: 1000}}
 	connected := served(t, limits, answering("large", worker.Validating, worker.Deny(strings.Repeat("x", 1000))))
-	said := connected.review(t, call("large", worker.Validating)).GetFailure().GetMessage()
-	if !strings.Contains(said, "the answer has 10") || !strings.Contains(said, "at most 936 fit a message") {
-		t.Error(said)
+	text := connected.review(t, call("large", worker.Validating)).GetFailure().GetMessage()
+	if !strings.Contains(text, "the answer has 10") || !strings.Contains(text, "at most 936 fit a message") {
+		t.Error(text)
 	}
 }
 
-func TestNumbersThatNobodyTouchedSurviveAMutation(t *testing.T) {
+func TestUnchangedNumbersKeepTheirTextInAMutation(t *testing.T) {
 	const numbers = `{"a":1.0,"b":9007199254740993,"c":1e400,"d":-0.0,"e":1E2,"f":0.1000}`
 	policy := deciding("returns-it", worker.Mutating, func(_ context.Context, request *worker.Request) (worker.Answer, error) {
 		var object map[string]any
@@ -134,7 +134,7 @@ func TestNumbersThatNobodyTouchedSurviveAMutation(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsKeptInAVariableDoesNotChange(t *testing.T) {
+func TestMethodsOfAnAnswerDoNotModifyIt(t *testing.T) {
 	base := worker.Deny("no").WithWarnings("a").WithAuditAnnotation("a", "1").WithCauses(worker.Cause{Field: "a"})
 	_ = base.WithWarnings("b").WithAuditAnnotation("b", "2").WithCauses(worker.Cause{Field: "b"}).WithCode(500)
 	if len(base.Warnings) != 1 || len(base.AuditAnnotations) != 1 || len(base.Causes) != 1 || base.Code != 403 {

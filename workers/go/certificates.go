@@ -11,39 +11,39 @@ import (
 	"sync"
 )
 
-// TLS from files, which are read again when they change.
+// TLS certificates from files, which are reloaded when they change.
 //
-// The files are looked at with each handshake: they are small, handshakes are few and cost more, and nothing runs
-// in between. What is compared is their content, since a mounted Secret changes by a symbolic link, and two writes
-// may share a time. What cannot be used is logged once, and what was used stays: a key that is written a moment
-// after its certificate is no outage.
+// Each handshake reads the files: they are small, handshakes are few and cost more, and no timer is needed. Their
+// contents are compared, since a mounted Secret changes by a symbolic link, and two writes may share a modification
+// time. Files that cannot be used are logged once, and the previous ones stay in use: a key that is written a moment
+// after its certificate causes no outage.
 
-// TLS are the PEM files to serve with. The zero value is without TLS.
+// TLS are the PEM files of a server. The zero value serves without TLS.
 type TLS struct {
-	// Cert is the certificate, with those of intermediate authorities behind it; Key its private key.
+	// Cert is the certificate, followed by those of intermediate CAs. Key is its private key.
 	Cert, Key string
-	// ClientCA are authorities: only clients with a certificate of theirs are served. Empty: all clients.
+	// ClientCA are the CAs of clients: only clients with a certificate of these are served. Empty: all clients.
 	ClientCA string
 }
 
-// sound says what is missing.
-func (t TLS) sound() error {
+// validate reports a missing file.
+func (t TLS) validate() error {
 	switch {
 	case (t.Cert == "") != (t.Key == ""):
 		return errors.New("TLS needs both a certificate and its key (--tls-cert and --tls-key)")
 	case t.ClientCA != "" && t.Cert == "":
-		return errors.New("clients' certificates need TLS: with --client-ca go --tls-cert and --tls-key")
+		return errors.New("--client-ca needs --tls-cert and --tls-key")
 	default:
 		return nil
 	}
 }
 
-// certificates are the files as they were read last, and what is used of them.
+// certificates are the latest contents of the files, and the configuration in use.
 type certificates struct {
 	files TLS
 
 	mu     sync.Mutex
-	latest [][]byte // contents that were looked at last, usable or not
+	latest [][]byte // contents of the last read, valid or not
 	used   *tls.Config
 }
 
@@ -59,7 +59,7 @@ func newCertificates(files TLS) (*certificates, error) {
 	return made, err
 }
 
-// config is what a server needs.
+// config returns the configuration of the server.
 func (c *certificates) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS12,
@@ -81,15 +81,15 @@ func (c *certificates) current() *tls.Config {
 		changed, err = c.parsed(contents)
 	}
 	if err != nil {
-		slog.Error("the certificates have changed and cannot be used; those before stay: " + err.Error())
+		slog.Error("the changed certificates cannot be used, the previous ones stay in use: " + err.Error())
 		return c.used
 	}
-	slog.Info("the certificates have changed and are used from now on")
+	slog.Info("the certificates have changed; new connections use the new ones")
 	c.used = changed
 	return c.used
 }
 
-// read gives the contents of the files.
+// read returns the contents of the files.
 func (c *certificates) read() ([][]byte, error) {
 	var contents [][]byte
 	for _, path := range []string{c.files.Cert, c.files.Key, c.files.ClientCA} {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// What an allow changes: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
+// The change of an allow: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
 //
-// The text is made where the answer is made, so that nothing that the author does to the values later changes the
-// answer. Whether a patch applies is the gateway's to say.
+// The text is encoded when the answer is created, so that later changes of the author's values have no effect on it.
+// The gateway checks whether a patch applies.
 
-// ChangeKind is in which of three forms a policy says what to change.
+// ChangeKind is the form of a change.
 type ChangeKind string
 
 // The three forms.
@@ -22,25 +22,26 @@ const (
 	WholeObject ChangeKind = "object"
 )
 
-// Change is what an allow wants changed.
+// Change is the change of an allow.
 type Change struct {
 	// Kind is its form.
 	Kind ChangeKind
-	// JSON is its text, paths over the object. For tests: json.Unmarshal makes operations or an object of it.
+	// JSON is its text; paths start at the object. A test can decode it into operations or an object with
+	// json.Unmarshal.
 	JSON json.RawMessage
 
-	wrong string // why there is no text; empty: there is
+	wrong string // why the text is missing; empty: it is not
 }
 
-// Operation is one of a JSON Patch. Made by [Add], [Remove], [Replace], [Move], [Copy] and [Test].
+// Operation is one operation of a JSON Patch. Created by [Add], [Remove], [Replace], [Move], [Copy] and [Test].
 type Operation struct {
 	// Op is add, remove, replace, move, copy or test.
 	Op string
 	// Path is a JSON Pointer over the object; [Pointer] makes one and escapes keys.
 	Path string
-	// From is where move and copy take the value.
+	// From is the source of move and copy.
 	From string
-	// Value is of add, replace and test; nil is null.
+	// Value is the value of add, replace and test; nil is null.
 	Value any
 }
 
@@ -61,10 +62,10 @@ func Move(from, path string) Operation { return Operation{Op: "move", Path: path
 // Copy copies a value.
 func Copy(from, path string) Operation { return Operation{Op: "copy", Path: path, From: from} }
 
-// Test makes the patch fail if the value is not there.
+// Test makes the patch fail if the path has another value.
 func Test(path string, value any) Operation { return Operation{Op: "test", Path: path, Value: value} }
 
-// MarshalJSON is the operation in the shape of RFC 6902.
+// MarshalJSON encodes the operation as in RFC 6902.
 func (o Operation) MarshalJSON() ([]byte, error) {
 	switch o.Op {
 	case "add", "replace", "test":
@@ -87,7 +88,7 @@ func (o Operation) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// Patch lets the request pass changed by a JSON Patch (RFC 6902); no operation leaves the object as it is.
+// Patch admits the request and changes the object by a JSON Patch (RFC 6902). No operations: no change.
 func Patch(operations ...Operation) Allowed {
 	for index, operation := range operations {
 		if wrong := operation.wrong(); wrong != "" {
@@ -104,9 +105,9 @@ func Patch(operations ...Operation) Allowed {
 // whole: something that is a JSON object, such as map[string]any{"metadata": …}.
 func Merge(changes any) Allowed { return Allowed{Change: changeOf(MergePatch, changes, "merge")} }
 
-// Mutated lets the request pass with the object as given, compared by the gateway with the one that it sent. Give a
-// map[string]any that [Request.Object] has filled: a struct loses the fields that it does not know, and the gateway
-// would take them for removed.
+// Mutated admits the request with this object, which the gateway compares with the one that it sent. Pass a
+// map[string]any from [Request.Object]: a struct loses the fields that its type does not have, and the gateway would
+// remove them.
 func Mutated(object any) Allowed {
 	return Allowed{Change: changeOf(WholeObject, object, "mutated")}
 }
@@ -129,7 +130,7 @@ func (o Operation) wrong() string {
 func changeOf(kind ChangeKind, value any, what string) *Change {
 	text, err := encoded(value)
 	if err != nil {
-		// The error's text may quote the value.
+		// The text of the error may quote the value.
 		return &Change{Kind: kind, wrong: fmt.Sprintf("%s: cannot be written as JSON: %T", what, err)}
 	}
 	if kind != JSONPatch && kindOf(text) != "an object" {
@@ -138,7 +139,7 @@ func changeOf(kind ChangeKind, value any, what string) *Change {
 	return &Change{Kind: kind, JSON: text}
 }
 
-// changesNothing says that it need not travel.
+// changesNothing reports whether the change can be omitted.
 func (c *Change) changesNothing() bool {
 	return c == nil || c.Kind == JSONPatch && bytes.Equal(c.JSON, []byte("[]")) ||
 		c.Kind == MergePatch && bytes.Equal(c.JSON, []byte("{}"))

@@ -8,37 +8,37 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// Which places a policy reads and writes: everything, exactly these, or not said. Three different things in the
-// contract.
+// Claims: which fields a policy reads and writes. A claim is everything, a list of pointers, or unset. The contract
+// distinguishes all three.
 //
-// A claim can only narrow what the operator granted. "Not said" is sent whatever was granted; "nothing" is an empty
-// list. What the gateway would refuse is refused here, where the author sees it.
+// A claim can only narrow what the operator granted. A policy whose claim is unset gets all that is granted;
+// "nothing" is an empty list. Claims that the gateway would reject are rejected here, where the author sees it.
 
-// Claim is a set of places. The zero value says nothing: whatever the operator grants.
+// Claim is a set of fields. The zero value is unset: all that the operator grants.
 type Claim struct {
 	everything bool
 	listed     bool
 	pointers   []string
 }
 
-// Everything claims every place there is.
+// Everything claims all fields.
 var Everything = Claim{everything: true}
 
-// Nothing claims no place: the operation and the kind are enough.
+// Nothing claims no fields: the policy needs only the operation and the kind.
 var Nothing = Pointers()
 
-// Pointers claims exactly these places, as JSON Pointers such as /object/metadata/labels; a segment * is every
-// element or member.
+// Pointers claims these fields, as JSON Pointers such as /object/metadata/labels. A segment * matches every element
+// or member.
 func Pointers(pointers ...string) Claim { return Claim{listed: true, pointers: pointers} }
 
-// requestMembers is what an input can begin with: the members of an AdmissionRequest (admission.k8s.io/v1) but uid,
-// and the Namespace, which the gateway adds for whoever names it.
+// requestMembers are the first segments of inputs: the members of an AdmissionRequest (admission.k8s.io/v1) except
+// uid, and the Namespace, which the gateway adds for policies that claim it.
 var requestMembers = []string{
 	"kind", "resource", "subResource", "requestKind", "requestResource", "requestSubResource", "name", "namespace",
 	"operation", "userInfo", "object", "oldObject", "dryRun", "options", "namespaceObject",
 }
 
-// checkedInputs are places of an AdmissionRequest.
+// checkedInputs validates pointers over an AdmissionRequest.
 func checkedInputs(claim Claim, what string) (Claim, error) {
 	pointers, err := checkedPointers(claim.pointers, what)
 	if err != nil {
@@ -56,8 +56,7 @@ func checkedInputs(claim Claim, what string) (Claim, error) {
 	return claim, nil
 }
 
-// checkedWrites are places of an object, what kind of object it is excepted: another kind of object is no changed
-// object.
+// checkedWrites validates pointers over an object. A policy cannot change the kind of an object.
 func checkedWrites(claim Claim, what string) (Claim, error) {
 	pointers, err := checkedPointers(claim.pointers, what)
 	if err != nil {
@@ -72,7 +71,7 @@ func checkedWrites(claim Claim, what string) (Claim, error) {
 	return claim, nil
 }
 
-// message is the claim in the contract's words; nil where it is not said, which leaves the field unset.
+// message encodes the claim; nil: it is unset.
 func (c Claim) message() *workerv1.Claim {
 	switch {
 	case c.everything:

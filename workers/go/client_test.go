@@ -14,10 +14,10 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// How tests call a worker: over a real connection, as the gateway does.
+// Helpers that call a worker over a real connection, as the gateway does.
 
-// patience is how long a test waits for what must come. No test asserts how long something took.
-const patience = 30 * time.Second
+// testTimeout limits how long a test waits. No test asserts durations.
+const testTimeout = 30 * time.Second
 
 // client of a served worker.
 type client struct {
@@ -47,7 +47,7 @@ func served(t *testing.T, options worker.Options, policies ...worker.Registratio
 	return connected
 }
 
-// connect to a worker, without TLS if no options say otherwise.
+// connect connects to a worker; without options, without TLS.
 func connect(t *testing.T, address string, options ...grpc.DialOption) *client {
 	t.Helper()
 	if options == nil {
@@ -62,15 +62,15 @@ func connect(t *testing.T, address string, options ...grpc.DialOption) *client {
 	return &client{workerv1.NewWorkerClient(connection), healthv1.NewHealthClient(connection), nil, connection}
 }
 
-// within is a context that ends with the test's patience.
+// within returns a context that ends after testTimeout.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// deciding is a policy without settings and claims.
+// deciding returns a policy without settings and claims.
 func deciding(name string, phase worker.Phase, judge func(ctx context.Context, request *worker.Request) (worker.Answer, error)) worker.Policy[worker.NoSettings] {
 	return worker.Policy[worker.NoSettings]{
 		Name: name, Phase: phase,
@@ -80,12 +80,12 @@ func deciding(name string, phase worker.Phase, judge func(ctx context.Context, r
 	}
 }
 
-// answering is a policy that always gives one answer.
+// answering returns a policy that always gives one answer.
 func answering(name string, phase worker.Phase, answer worker.Answer) worker.Registration {
 	return deciding(name, phase, func(context.Context, *worker.Request) (worker.Answer, error) { return answer, nil })
 }
 
-// call of a policy in a phase, with a small document.
+// call returns a call of a policy in a phase, with a small document.
 func call(policy string, phase worker.Phase) *workerv1.PolicyCall {
 	return callAbout(policy, phase, `{"operation":"CREATE","object":{"metadata":{"name":"a"}}}`)
 }
@@ -110,20 +110,20 @@ func (c *client) review(t *testing.T, call *workerv1.PolicyCall) *workerv1.Outco
 	return answer.GetOutcome()
 }
 
-// conversation is an open ReviewStream.
-type conversation struct {
+// reviewStream is an open ReviewStream.
+type reviewStream struct {
 	workerv1.Worker_ReviewStreamClient
 	t    *testing.T
 	left []*workerv1.ReviewStreamResponse_ResponseItem
 }
 
-func (c *client) stream(t *testing.T) *conversation {
+func (c *client) stream(t *testing.T) *reviewStream {
 	t.Helper()
 	stream, err := c.ReviewStream(within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &conversation{stream, t, nil}
+	return &reviewStream{stream, t, nil}
 }
 
 func item(id uint64, call *workerv1.PolicyCall) *workerv1.ReviewStreamRequest_RequestItem {
@@ -136,16 +136,16 @@ func cancelOf(id uint64) *workerv1.ReviewStreamRequest_RequestItem {
 	}
 }
 
-// say sends items in one message.
-func (c *conversation) say(items ...*workerv1.ReviewStreamRequest_RequestItem) {
+// send sends items in one message.
+func (c *reviewStream) send(items ...*workerv1.ReviewStreamRequest_RequestItem) {
 	c.t.Helper()
 	if err := c.Send(&workerv1.ReviewStreamRequest{Items: items}); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-// hear waits for the next outcome.
-func (c *conversation) hear() (uint64, *workerv1.Outcome) {
+// next waits for the next outcome.
+func (c *reviewStream) next() (uint64, *workerv1.Outcome) {
 	c.t.Helper()
 	for len(c.left) == 0 {
 		batch, err := c.Recv()
@@ -159,8 +159,8 @@ func (c *conversation) hear() (uint64, *workerv1.Outcome) {
 	return next.GetId(), next.GetOutcome()
 }
 
-// hearEnd waits for the end of the stream, in which nothing more may come.
-func (c *conversation) hearEnd() {
+// expectEnd waits for the end of the stream, and fails if more outcomes arrive.
+func (c *reviewStream) expectEnd() {
 	c.t.Helper()
 	if len(c.left) > 0 {
 		c.t.Fatalf("more came: %v", c.left)
@@ -176,8 +176,8 @@ func await[T any](t *testing.T, channel <-chan T, what string) T {
 	select {
 	case value := <-channel:
 		return value
-	case <-time.After(patience):
-		t.Fatal("waited in vain for " + what)
+	case <-time.After(testTimeout):
+		t.Fatal("timed out waiting for " + what)
 		panic("unreachable")
 	}
 }

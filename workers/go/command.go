@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// The worker's command: flags, signals, and the end with whoever started it.
+// The command of a worker: flags, signals, and supervision by the parent process.
 //
-// Every flag is an environment variable too (ADMISSION_WORKER_LISTEN for --listen); a flag goes before its
-// variable. The command ends with exit code 0 when it is told to stop (SIGTERM, SIGINT) and has stopped, 1 when it
-// cannot listen, 2 when a flag or a variable is wrong. A second signal ends it at once, with 1.
+// Every flag is also an environment variable (ADMISSION_WORKER_LISTEN for --listen); the flag takes precedence. Exit
+// codes: 0 stopped by a signal (SIGTERM, SIGINT), 1 cannot listen, 2 a flag or variable is invalid. A second signal
+// ends the process at once, with 1.
 //
-// Started by a gateway (ADMISSION_WORKER_SUPERVISED=1), it also stops when its standard input ends: the gateway
-// holds the other end and writes nothing, so the end says that the gateway has died, even by SIGKILL. Without that
-// an orphan would keep the socket.
+// Under a gateway (ADMISSION_WORKER_SUPERVISED=1) the worker also stops when its standard input ends. The gateway
+// holds the other end of that pipe and writes nothing, so that the end reports the death of the gateway, even by
+// SIGKILL. An orphan would keep the socket.
 
 const (
 	exitStopped  = 0
@@ -35,7 +35,7 @@ const (
 	variablePrefix = "ADMISSION_WORKER_"
 )
 
-// invocation is what the flags and variables say.
+// invocation holds the values of flags and variables.
 type invocation struct {
 	listen      string
 	options     Options
@@ -44,8 +44,8 @@ type invocation struct {
 	conformance bool
 }
 
-// Main is the command of a worker with these policies: it serves them until it is told to stop, and exits. A
-// mistake in a policy (see [New]) is said in one line, with exit code 1, before anything is served.
+// Main is the command of a worker with these policies: it serves them until a signal stops it, and exits. If a policy
+// is invalid (see [New]), it logs one line and exits with 1 before it serves.
 func Main(name, version string, policies ...Registration) {
 	os.Exit(command(name, version, policies, os.Args[1:], os.Stderr))
 }
@@ -63,7 +63,7 @@ func command(name, version string, policies []Registration, arguments []string, 
 	if invoked.conformance {
 		policies = slices.Concat(policies, probes())
 	}
-	// Whoever reads the log may end first; Go would end a process that writes to its standard error then.
+	// The reader of the log may end first. Without this, Go ends a process that writes to the broken standard error.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -94,7 +94,7 @@ func untilStopped(server *Server, signals <-chan os.Signal, supervised bool) int
 	case number := <-signals:
 		slog.Info(signalName(number) + " received: open calls have " + server.service.limits.GracePeriod.String())
 	case <-orphaned:
-		slog.Info("standard input has ended, and with it whoever started this worker: stopping")
+		slog.Info("standard input has ended: the parent process is gone; stopping")
 	}
 	stopped := make(chan struct{})
 	go func() {
@@ -118,22 +118,22 @@ func signalName(number os.Signal) string {
 	return "SIGINT"
 }
 
-// parsedInvocation reads flags, and variables for those that are not given.
+// parsedInvocation parses the flags, and takes the variables of flags that are absent.
 func parsedInvocation(name, version string, arguments []string, variable func(string) (string, bool), help io.Writer) (invocation, error) {
-	said := invocation{listen: "127.0.0.1:50051", logFormat: "text", logLevel: "info"}
-	flags := said.flags(name)
+	parsed := invocation{listen: "127.0.0.1:50051", logFormat: "text", logLevel: "info"}
+	flags := parsed.flags(name)
 	usage := flags.Usage
 	flags.Usage = func() {}
 	if err := flags.Parse(arguments); errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(help, "Serves worker %s %s.\nEach flag is an environment variable too: --in-flight is %sIN_FLIGHT.\n", name, version, variablePrefix)
+		fmt.Fprintf(help, "Serves worker %s %s.\nEach flag is also an environment variable: --in-flight is %sIN_FLIGHT.\n", name, version, variablePrefix)
 		flags.SetOutput(help)
 		usage()
-		return said, err
+		return parsed, err
 	} else if err != nil {
-		return said, err
+		return parsed, err
 	}
 	if flags.NArg() > 0 {
-		return said, fmt.Errorf("there are no arguments but flags, found %q", flags.Arg(0))
+		return parsed, fmt.Errorf("the command takes only flags, found the argument %q", flags.Arg(0))
 	}
 	given := map[string]bool{}
 	flags.Visit(func(one *flag.Flag) { given[one.Name] = true })
@@ -147,28 +147,28 @@ func parsedInvocation(name, version string, arguments []string, variable func(st
 		}
 	})
 	if wrong != nil {
-		return said, wrong
+		return parsed, wrong
 	}
-	return said, said.options.TLS.sound()
+	return parsed, parsed.options.TLS.validate()
 }
 
 func (i *invocation) flags(name string) *flag.FlagSet {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Usage = flags.PrintDefaults
-	flags.Func("listen", "where to serve: `HOST:PORT`, unix:PATH or unix:///ABSOLUTE; a leading dns:/// is taken off "+
+	flags.Func("listen", "where to serve: `HOST:PORT`, unix:PATH or unix:///ABSOLUTE; a leading dns:/// is ignored "+
 		"(default 127.0.0.1:50051)", i.setListen)
 	flags.StringVar(&i.options.TLS.Cert, "tls-cert", "", "serve TLS with this certificate, a PEM `FILE`")
 	flags.StringVar(&i.options.TLS.Key, "tls-key", "", "its private key, a PEM `FILE`")
-	flags.StringVar(&i.options.TLS.ClientCA, "client-ca", "", "serve only clients with a certificate of these authorities, a PEM `FILE`")
+	flags.StringVar(&i.options.TLS.ClientCA, "client-ca", "", "serve only clients with a certificate of these CAs, a PEM `FILE`")
 	flags.Func("log-format", "`text` or json (default text)", oneOf(&i.logFormat, slices.Sorted(maps.Keys(logFormats))))
 	flags.Func("log-level", "debug, `info`, warning or error (default info)", oneOf(&i.logLevel, slices.Sorted(maps.Keys(logLevels))))
-	flags.Func("in-flight", fmt.Sprintf("calls worked on at the same time, a `COUNT`; more are refused (default %d)", DefaultInFlight),
+	flags.Func("in-flight", fmt.Sprintf("the most policy calls at the same time, a `COUNT`; more are rejected (default %d)", DefaultInFlight),
 		positive(&i.options.Limits.InFlight, math.MaxInt32))
 	flags.Func("message-bytes", fmt.Sprintf("the largest gRPC message, a `COUNT`, received or sent (default %d)", DefaultMessageBytes),
 		positive(&i.options.Limits.MessageBytes, largestMessage))
-	flags.Func("grace-period", fmt.Sprintf("`SECONDS` for open calls when told to stop (default %g)", DefaultGracePeriod.Seconds()), i.setGracePeriod)
-	flags.BoolVar(&i.conformance, "conformance", false, "serve the probe policies of the conformance kit, too: not in production")
+	flags.Func("grace-period", fmt.Sprintf("`SECONDS` for open calls after a signal to stop (default %g)", DefaultGracePeriod.Seconds()), i.setGracePeriod)
+	flags.BoolVar(&i.conformance, "conformance", false, "also serve the probe policies of the conformance kit; not for production")
 	return flags
 }
 
@@ -199,7 +199,7 @@ func (i *invocation) setListen(text string) error {
 	return err
 }
 
-// longestGrace is a day: what is longer is a mistake, and might not fit a Duration.
+// longestGrace is a day, in seconds. A longer period is an error, and may exceed a Duration.
 const longestGrace = 86400
 
 func (i *invocation) setGracePeriod(text string) error {

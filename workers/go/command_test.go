@@ -21,7 +21,7 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// The command as a real process: this test binary is a worker when a variable says so.
+// The command as a real process: with a variable set, this test binary is a worker.
 
 const asWorker = "TESTED_AS_A_WORKER"
 
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is a worker that was started.
+// process is a started worker.
 type process struct {
 	*exec.Cmd
 	t      *testing.T
@@ -62,7 +62,7 @@ func started(t *testing.T, flags, variables []string) *process {
 	if err := made.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lost := time.AfterFunc(patience, func() { _ = made.Process.Kill() })
+	lost := time.AfterFunc(testTimeout, func() { _ = made.Process.Kill() })
 	t.Cleanup(func() {
 		lost.Stop()
 		if !made.exited {
@@ -84,7 +84,7 @@ func (p *process) line() string {
 
 var listening = regexp.MustCompile(`worker tested 1 listens on (\S+); policies: (.*)$`)
 
-// address waits for the line that says where it listens.
+// address waits for the line with the address, and returns it.
 func (p *process) address() string {
 	p.t.Helper()
 	line := p.line()
@@ -95,21 +95,21 @@ func (p *process) address() string {
 	return found[1]
 }
 
-// end waits for the process and gives its exit code and what it still said.
-func (p *process) end() (code int, said []string) {
+// end waits for the process and returns its exit code and the rest of its log.
+func (p *process) end() (code int, text []string) {
 	p.t.Helper()
 	for p.lines.Scan() {
-		said = append(said, p.lines.Text())
+		text = append(text, p.lines.Text())
 	}
 	var failed *exec.ExitError
 	if err := p.Wait(); err != nil && !errors.As(err, &failed) {
 		p.t.Fatal(err)
 	}
 	p.exited = true
-	return p.ProcessState.ExitCode(), said
+	return p.ProcessState.ExitCode(), text
 }
 
-func TestTheCommandServesUntilItIsToldToStop(t *testing.T) {
+func TestTheCommandServesUntilASignal(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		process := started(t, []string{"--listen", "127.0.0.1:0"}, nil)
 		connected := connect(t, process.address())
@@ -119,24 +119,24 @@ func TestTheCommandServesUntilItIsToldToStop(t *testing.T) {
 		if err := process.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
-		if code, said := process.end(); code != 0 || !strings.HasSuffix(said[len(said)-1], "stopped") {
-			t.Error(code, said)
+		if code, text := process.end(); code != 0 || !strings.HasSuffix(text[len(text)-1], "stopped") {
+			t.Error(code, text)
 		}
 	}
 }
 
-func TestAFlagGoesBeforeItsVariable(t *testing.T) {
+func TestAFlagTakesPrecedenceOverItsVariable(t *testing.T) {
 	socket := filepath.Join(shortFolder(t), "w.sock")
 	process := started(t, []string{"--listen=unix:" + socket}, []string{"ADMISSION_WORKER_LISTEN=nonsense", "ADMISSION_WORKER_LOG_FORMAT=json", "ADMISSION_WORKER_CONFORMANCE=true"})
-	var said map[string]any
+	var text map[string]any
 	line := process.line()
-	if err := json.Unmarshal([]byte(line), &said); err != nil {
+	if err := json.Unmarshal([]byte(line), &text); err != nil {
 		t.Fatal(line, err)
 	}
-	if _, err := time.Parse(time.RFC3339, said["time"].(string)); err != nil || said["level"] != "info" {
+	if _, err := time.Parse(time.RFC3339, text["time"].(string)); err != nil || text["level"] != "info" {
 		t.Error(line)
 	}
-	found := listening.FindStringSubmatch(said["message"].(string))
+	found := listening.FindStringSubmatch(text["message"].(string))
 	if found == nil || found[1] != "unix:"+socket || !strings.Contains(found[2], "probe-answer, probe-cancelled") {
 		t.Error(line)
 	}
@@ -146,12 +146,12 @@ func TestAFlagGoesBeforeItsVariable(t *testing.T) {
 		t.Error(failed)
 	}
 	line = process.line()
-	if err := json.Unmarshal([]byte(line), &said); err != nil || said["uid"] != "uid-1" || said["policy"] != "probe-panic" || said["level"] != "error" {
+	if err := json.Unmarshal([]byte(line), &text); err != nil || text["uid"] != "uid-1" || text["policy"] != "probe-panic" || text["level"] != "error" {
 		t.Error(line, err)
 	}
 }
 
-func TestAWrongInvocationIsOneLineAndExitCode2(t *testing.T) {
+func TestAnInvalidFlagIsOneLineAndExitCode2(t *testing.T) {
 	invocations := map[string]struct{ flags, variables []string }{
 		"an unknown flag":           {flags: []string{"--lisen", "x"}},
 		"an argument":               {flags: []string{"serve"}},
@@ -170,13 +170,13 @@ func TestAWrongInvocationIsOneLineAndExitCode2(t *testing.T) {
 		"a variable with a bad log": {variables: []string{"ADMISSION_WORKER_LOG_LEVEL=loud"}},
 	}
 	for name, invocation := range invocations {
-		if code, said := started(t, invocation.flags, invocation.variables).end(); code != 2 || len(said) != 1 {
-			t.Errorf("%s: %d %q", name, code, said)
+		if code, text := started(t, invocation.flags, invocation.variables).end(); code != 2 || len(text) != 1 {
+			t.Errorf("%s: %d %q", name, code, text)
 		}
 	}
 }
 
-func TestWhatCannotBeServedIsOneLineAndExitCode1(t *testing.T) {
+func TestAStartThatFailsIsOneLineAndExitCode1(t *testing.T) {
 	folder := shortFolder(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -192,22 +192,22 @@ func TestWhatCannotBeServedIsOneLineAndExitCode1(t *testing.T) {
 		"a file that is no socket":  {flags: []string{"--listen", "unix:" + file}},
 		"a folder that is not":      {flags: []string{"--listen", "unix:" + folder + "/none/w.sock"}},
 		"an unusable certificate":   {flags: []string{"--listen", "127.0.0.1:0", "--tls-cert", file, "--tls-key", file}},
-		"a mistaken registration":   {flags: []string{"--listen", "127.0.0.1:0"}, variables: []string{asWorker + "=unsound"}},
+		"an invalid registration":   {flags: []string{"--listen", "127.0.0.1:0"}, variables: []string{asWorker + "=unsound"}},
 		"a certificate that is not": {flags: []string{"--listen", "127.0.0.1:0", "--tls-cert", "none", "--tls-key", "none"}},
 	}
 	for name, one := range cases {
-		if code, said := started(t, one.flags, one.variables).end(); code != 1 || len(said) != 1 || !strings.Contains(said[0], " ERROR ") {
-			t.Errorf("%s: %d %q", name, code, said)
+		if code, text := started(t, one.flags, one.variables).end(); code != 1 || len(text) != 1 || !strings.Contains(text[0], " ERROR ") {
+			t.Errorf("%s: %d %q", name, code, text)
 		}
 	}
 }
 
-func TestASocketIsTakenOverOnlyIfNobodyListens(t *testing.T) {
+func TestAStaleSocketIsReplacedAndOneInUseIsNot(t *testing.T) {
 	socket := "unix:" + filepath.Join(shortFolder(t), "w.sock")
 	first := started(t, []string{"--listen", socket}, nil)
 	first.address()
-	if code, said := started(t, []string{"--listen", socket}, nil).end(); code != 1 || !strings.Contains(said[0], "another process listens there") {
-		t.Error(code, said)
+	if code, text := started(t, []string{"--listen", socket}, nil).end(); code != 1 || !strings.Contains(text[0], "another process listens there") {
+		t.Error(code, text)
 	}
 	_ = first.Process.Kill()
 	first.end()
@@ -224,12 +224,12 @@ func TestASupervisedWorkerStopsWhenItsStandardInputEnds(t *testing.T) {
 	process := started(t, []string{"--listen", "127.0.0.1:0"}, []string{"ADMISSION_WORKER_SUPERVISED=1"})
 	process.address()
 	_ = process.stdin.Close()
-	if code, said := process.end(); code != 0 || !strings.Contains(said[0], "standard input has ended") {
-		t.Error(code, said)
+	if code, text := process.end(); code != 0 || !strings.Contains(text[0], "standard input has ended") {
+		t.Error(code, text)
 	}
 }
 
-func TestAWorkerWhoseLogNobodyReadsGoesOn(t *testing.T) {
+func TestABrokenStandardErrorDoesNotStopTheWorker(t *testing.T) {
 	process := started(t, []string{"--listen", "127.0.0.1:0", "--conformance"}, nil)
 	connected := connect(t, process.address())
 	_ = process.stderr.Close()
@@ -244,14 +244,14 @@ func TestAWorkerWhoseLogNobodyReadsGoesOn(t *testing.T) {
 	}
 }
 
-func TestASecondSignalEndsItAtOnce(t *testing.T) {
+func TestASecondSignalEndsTheWorkerAtOnce(t *testing.T) {
 	process := started(t, []string{"--listen", "127.0.0.1:0", "--grace-period", "600", "--conformance"}, nil)
 	connected := connect(t, process.address())
 	stream := connected.stream(t)
 	called := call("probe-sleep", worker.Validating)
 	called.Settings = []byte(`{"seconds":600,"token":"x"}`)
-	stream.say(item(1, called), item(2, call("sound", worker.Validating)))
-	if id, _ := stream.hear(); id != 2 {
+	stream.send(item(1, called), item(2, call("sound", worker.Validating)))
+	if id, _ := stream.next(); id != 2 {
 		t.Fatal(id)
 	}
 	_ = process.Process.Signal(syscall.SIGTERM)
@@ -265,14 +265,14 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 		}
 	}
 	_ = process.Process.Signal(syscall.SIGTERM)
-	if code, said := process.end(); code != 1 || !strings.Contains(said[len(said)-1], "SIGTERM again: ending at once") {
-		t.Error(code, said)
+	if code, text := process.end(); code != 1 || !strings.Contains(text[len(text)-1], "SIGTERM again: ending at once") {
+		t.Error(code, text)
 	}
 }
 
-func TestHelpIsNoMistake(t *testing.T) {
-	code, said := started(t, []string{"--help"}, nil).end()
-	if text := strings.Join(said, "\n"); code != 0 || !strings.Contains(text, "-grace-period SECONDS") || !strings.Contains(text, "ADMISSION_WORKER_IN_FLIGHT") {
+func TestHelpExitsWith0(t *testing.T) {
+	code, text := started(t, []string{"--help"}, nil).end()
+	if text := strings.Join(text, "\n"); code != 0 || !strings.Contains(text, "-grace-period SECONDS") || !strings.Contains(text, "ADMISSION_WORKER_IN_FLIGHT") {
 		t.Error(code, text)
 	}
 }

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// The connections of a server, from the moment they are accepted.
+// The accepted connections of a server.
 //
-// gRPC knows those that have shaken hands, and waits for the others when it stops, at most as long as a handshake may
-// take. Somebody who connects and says nothing (a probe, a balancer, a peer whose node has died) would hold up the end
-// beyond the grace period. So they are kept here, and closed when that is over.
+// When a grpc.Server stops, it waits for connections in their handshake, up to the connection timeout. A peer that
+// connects and sends nothing (a probe, a load balancer, a peer whose node has died) would delay the stop beyond the
+// grace period. Therefore the listener tracks its connections, and closes them when the grace period is over.
 
-// handshakePatience is for TLS, and for a client's first words of HTTP/2. Both take a few round trips; gRPC's default of
-// two minutes would keep a file open so long for each who says nothing.
-const handshakePatience = 10 * time.Second
+// handshakeTimeout covers TLS and the HTTP/2 preface. Both take a few round trips. With gRPC's default of two
+// minutes, each silent peer would hold a file descriptor that long.
+const handshakeTimeout = 10 * time.Second
 
-// connections is a listener that knows what it has accepted.
+// connections is a listener that tracks the connections that it has accepted.
 type connections struct {
 	net.Listener
 
@@ -35,7 +35,7 @@ func newConnections(listener net.Listener) *connections {
 	return &connections{Listener: listener, open: map[*connection]struct{}{}}
 }
 
-// Accept is net.Listener's.
+// Accept implements net.Listener.
 func (c *connections) Accept() (net.Conn, error) {
 	accepted, err := c.Listener.Accept()
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *connections) Accept() (net.Conn, error) {
 	return made, nil
 }
 
-// closeAll ends every connection, now and to come.
+// closeAll closes all connections, including those that are accepted later.
 func (c *connections) closeAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *connections) closeAll() {
 	clear(c.open)
 }
 
-// Close is net.Conn's.
+// Close implements net.Conn.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)

@@ -13,27 +13,26 @@ import (
 	kubejson "sigs.k8s.io/json"
 )
 
-// JSON settings into an author's type, and every mistake in them at its own place.
+// Converts JSON settings to the author's type, and reports every error with its JSON Pointer.
 //
-// A decoder stops at the first mistake, takes null for anything and misses nothing that is missing. So the text is
-// walked beside its type first: members of structs, values of maps, elements of slices, each alone. What a type
-// decodes by itself (UnmarshalJSON, UnmarshalText) is tried alone, and may say SettingsErrors with places of its
-// own.
+// encoding/json stops at the first error, accepts null for any type and ignores missing members. So the text is first
+// compared with the type: members of structs, values of maps, elements of slices, each on its own. Types with
+// UnmarshalJSON or UnmarshalText are decoded on their own, and may return SettingsErrors with pointers.
 //
-// A member is required unless its field is a pointer, or its tag says omitempty or omitzero. An unknown one is an
-// error, or a warning where the author says so.
+// A member is required unless its field is a pointer, or its tag has omitempty or omitzero. An unknown member is an
+// error, or a warning with AllowUnknownSettings.
 
-// deepest are levels of settings that are walked; below, and in types that hold themselves, the decoder has the word.
+// deepest is the number of levels that are compared. Deeper levels, also of recursive types, are left to the decoder.
 const deepest = 64
 
-// walk collects what is wrong with settings.
+// walk collects the errors in settings.
 type walk struct {
 	loose    bool // unknown members are warnings
 	errors   SettingsErrors
 	warnings []string
 }
 
-// field is a member of a struct in JSON.
+// field is the JSON member of a struct field.
 type field struct {
 	name     string
 	kind     reflect.Type
@@ -46,13 +45,13 @@ var (
 	textReader = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
 
-// readsItself says that a type, or a pointer to it, decodes itself.
+// readsItself reports whether a type, or a pointer to it, has its own decoder.
 func readsItself(kind reflect.Type) bool {
 	pointer := reflect.PointerTo(kind)
 	return pointer.Implements(jsonReader) || pointer.Implements(textReader)
 }
 
-// fieldsOf are the members of a struct; those of structs that are embedded without a name are its own.
+// fieldsOf returns the members of a struct, including those of embedded structs without a name.
 func fieldsOf(kind reflect.Type) []field {
 	var found []field
 	for one := range kind.Fields() {
@@ -70,14 +69,14 @@ func fieldsOf(kind reflect.Type) []field {
 		if name == "" {
 			name = one.Name
 		}
-		said := strings.Split(options, ",")
-		required := one.Type.Kind() != reflect.Pointer && !slices.Contains(said, "omitempty") && !slices.Contains(said, "omitzero")
-		found = append(found, field{name, one.Type, required, slices.Contains(said, "string")})
+		tagOptions := strings.Split(options, ",")
+		required := one.Type.Kind() != reflect.Pointer && !slices.Contains(tagOptions, "omitempty") && !slices.Contains(tagOptions, "omitzero")
+		found = append(found, field{name, one.Type, required, slices.Contains(tagOptions, "string")})
 	}
 	return found
 }
 
-// bare is the type without pointers to it.
+// bare returns the type behind pointers.
 func bare(kind reflect.Type) reflect.Type {
 	for kind.Kind() == reflect.Pointer {
 		kind = kind.Elem()
@@ -85,14 +84,14 @@ func bare(kind reflect.Type) reflect.Type {
 	return kind
 }
 
-// value walks one value, of valid JSON, beside its type.
+// value compares one value, which is valid JSON, with its type.
 func (w *walk) value(text json.RawMessage, kind reflect.Type, place []any) {
 	if kind.Kind() == reflect.Pointer && kindOf(text) == "null" {
 		return
 	}
 	kind = bare(kind)
 	if len(place) >= deepest || readsItself(kind) || kind.Kind() == reflect.Interface {
-		w.alone(text, kind, place)
+		w.decode(text, kind, place)
 		return
 	}
 	switch kind.Kind() {
@@ -108,7 +107,7 @@ func (w *walk) value(text json.RawMessage, kind reflect.Type, place []any) {
 		}
 	case reflect.Slice, reflect.Array:
 		if kind.Elem().Kind() == reflect.Uint8 {
-			w.alone(text, kind, place) // base64 in a string
+			w.decode(text, kind, place) // base64 in a string
 		} else if w.is("an array", text, place) {
 			w.elements(text, kind.Elem(), place)
 		}
@@ -118,7 +117,7 @@ func (w *walk) value(text json.RawMessage, kind reflect.Type, place []any) {
 		w.is("a boolean", text, place)
 	default:
 		if w.is("a number", text, place) {
-			w.alone(text, kind, place)
+			w.decode(text, kind, place)
 		}
 	}
 }
@@ -148,14 +147,14 @@ func (w *walk) members(text json.RawMessage, fields []field, place []any) {
 
 func (w *walk) elements(text json.RawMessage, kind reflect.Type, place []any) {
 	var elements []json.RawMessage
-	_ = json.Unmarshal(text, &elements) // it is valid, and an array
+	_ = json.Unmarshal(text, &elements) // the text is a valid array
 	for index, element := range elements {
 		w.value(element, kind, append(slices.Clip(place), index))
 	}
 }
 
-// alone decodes a value that is walked no further.
-func (w *walk) alone(text json.RawMessage, kind reflect.Type, place []any) {
+// decode decodes a value on its own.
+func (w *walk) decode(text json.RawMessage, kind reflect.Type, place []any) {
 	err := kubejson.UnmarshalCaseSensitivePreserveInts(text, reflect.New(kind).Interface())
 	var several SettingsErrors
 	var one SettingsError
@@ -211,13 +210,13 @@ func namesOf(fields []field) string {
 	return strings.Join(names, ", ")
 }
 
-// member is one of a JSON object.
+// member is a member of a JSON object.
 type member struct {
 	name string
 	text json.RawMessage
 }
 
-// membersInOrder are those of a valid JSON object, as they are written; of two of one name, which come to one, both.
+// membersInOrder returns the members of a valid JSON object in their order, duplicates included.
 func membersInOrder(object json.RawMessage) []member {
 	var members []member
 	decoder := json.NewDecoder(bytes.NewReader(object))

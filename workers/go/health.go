@@ -11,10 +11,10 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// grpc.health.v1: the worker's state, overall and of its one service.
+// The service grpc.health.v1, for the server as a whole and for its service.
 //
-// gRPC's own servicer keeps every Watch open, which would hold up a graceful stop until its grace period ends; here
-// a watch ends once it has been told NOT_SERVING.
+// grpc-go's health server keeps every Watch open, which would delay a graceful stop until the grace period ends. Here
+// a Watch ends after it has sent NOT_SERVING.
 
 type health struct {
 	healthv1.UnimplementedHealthServer
@@ -22,7 +22,7 @@ type health struct {
 	stopping <-chan struct{}
 }
 
-// knows says whether the health of a service is known: the overall one, and ours.
+// knows reports whether the service is the empty one (the server) or admission.worker.v1.Worker.
 func (h *health) knows(service string) bool {
 	return service == "" || service == workerv1.Worker_ServiceDesc.ServiceName
 }
@@ -36,7 +36,7 @@ func (h *health) state() *healthv1.HealthCheckResponse {
 	}
 }
 
-// Check is the state now. "the server ... SHOULD return NOT_FOUND" for an unknown service.
+// Check returns the current state. "the server ... SHOULD return NOT_FOUND" for an unknown service.
 func (h *health) Check(_ context.Context, request *healthv1.HealthCheckRequest) (*healthv1.HealthCheckResponse, error) {
 	if !h.knows(request.GetService()) {
 		return nil, status.Error(codes.NotFound, fmt.Sprintf("unknown service %q", request.GetService()))
@@ -44,14 +44,14 @@ func (h *health) Check(_ context.Context, request *healthv1.HealthCheckRequest) 
 	return h.state(), nil
 }
 
-// List is the state of all services.
+// List returns the state of all services.
 func (h *health) List(context.Context, *healthv1.HealthListRequest) (*healthv1.HealthListResponse, error) {
 	return &healthv1.HealthListResponse{Statuses: map[string]*healthv1.HealthCheckResponse{
 		"": h.state(), workerv1.Worker_ServiceDesc.ServiceName: h.state(),
 	}}, nil
 }
 
-// Watch is the state now, and whenever it changes: once.
+// Watch sends the current state, and the next one when the worker stops.
 func (h *health) Watch(request *healthv1.HealthCheckRequest, stream healthv1.Health_WatchServer) error {
 	unknown := &healthv1.HealthCheckResponse{Status: healthv1.HealthCheckResponse_SERVICE_UNKNOWN}
 	now := h.state()

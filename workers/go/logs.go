@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// The worker's log: one line for each event on standard error, for people or as JSON. The SDK logs to slog's
-// default logger, so whoever serves a worker inside a program has it in the program's log. Documents are never
-// logged, uids are.
+// The log of a worker: one line for each event on standard error, as text or JSON. The SDK logs to slog's default
+// logger, so that a worker inside a program writes to the program's log. It logs uids, never documents.
 
-// logFormats are what --log-format takes.
+// logFormats are the values of --log-format.
 var logFormats = map[string]func(to io.Writer, level slog.Level) slog.Handler{
 	"text": func(to io.Writer, level slog.Level) slog.Handler {
 		return &textHandler{to: to, level: level, lock: &sync.Mutex{}}
@@ -24,12 +23,12 @@ var logFormats = map[string]func(to io.Writer, level slog.Level) slog.Handler{
 	},
 }
 
-// logLevels are what --log-level takes.
+// logLevels are the values of --log-level.
 var logLevels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warning": slog.LevelWarn, "error": slog.LevelError,
 }
 
-// renamed gives slog's own members the names and values that workers' logs have in every language.
+// renamed gives slog's attributes the names and values of the workers' logs in every language.
 func renamed(groups []string, attribute slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return attribute
@@ -58,12 +57,13 @@ func levelName(level slog.Level) string {
 	}
 }
 
-// textHandler writes TIME LEVEL MESSAGE, and what belongs to it as name=value. slog's own would quote the message.
+// textHandler writes TIME LEVEL MESSAGE, followed by attributes as name=value. slog's TextHandler would quote the
+// message.
 type textHandler struct {
 	to     io.Writer
 	level  slog.Level
 	prefix string // of names, in a group
-	after  string // what With has said
+	after  string // attributes of With
 	lock   *sync.Mutex
 }
 

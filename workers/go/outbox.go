@@ -6,7 +6,8 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// outbox holds the outcomes of a stream that are known and not yet written, the oldest first. It locks nothing.
+// outbox queues the outcomes of a stream that are not yet written, the oldest first. It is not safe for concurrent
+// use.
 type outbox struct {
 	queue []*letter
 	byID  map[uint64]*letter
@@ -21,7 +22,7 @@ type letter struct {
 
 func newOutbox() *outbox { return &outbox{byID: map[uint64]*letter{}} }
 
-// put adds an outcome. The id has none in here.
+// put adds an outcome, whose id is not in the outbox.
 func (o *outbox) put(id uint64, outcome *workerv1.Outcome) {
 	made := &letter{item: &workerv1.ReviewStreamResponse_ResponseItem{Id: id, Outcome: outcome}}
 	made.size = proto.Size(made.item)
@@ -30,11 +31,11 @@ func (o *outbox) put(id uint64, outcome *workerv1.Outcome) {
 	o.bytes += made.size
 }
 
-// holds says whether the outcome of an id is in here.
+// holds reports whether the outbox has an outcome for the id.
 func (o *outbox) holds(id uint64) bool { return o.byID[id] != nil }
 
-// drop takes back the outcome of an id, if it is in here. Its place in the queue is skipped when it comes to the
-// front, which costs less than a search.
+// drop removes the outcome of an id, if the outbox has one. Its place in the queue stays, and is skipped later, which
+// costs less than a search.
 func (o *outbox) drop(id uint64) {
 	if found := o.byID[id]; found != nil {
 		found.dropped = true
@@ -43,7 +44,7 @@ func (o *outbox) drop(id uint64) {
 	}
 }
 
-// batch takes the oldest outcomes that fit one message, the oldest one in any case; nil: there are none.
+// batch removes and returns the oldest outcomes that fit into one message, at least one. nil: the outbox is empty.
 func (o *outbox) batch() *workerv1.ReviewStreamResponse {
 	var items []*workerv1.ReviewStreamResponse_ResponseItem
 	room, taken := batchBytes, 0
@@ -61,7 +62,7 @@ func (o *outbox) batch() *workerv1.ReviewStreamResponse {
 	}
 	o.queue = o.queue[taken:]
 	if len(o.queue) == 0 {
-		o.queue = nil // lets go of the array that has grown
+		o.queue = nil // frees the array
 	}
 	if len(items) == 0 {
 		return nil

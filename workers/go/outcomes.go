@@ -13,27 +13,27 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// Answers as the contract's Outcomes. An answer that means nothing, or that its phase does not allow, is an
+// Encodes answers as the contract's Outcomes. An answer that is invalid, or not allowed in its phase, is an
 // InvalidAnswerError.
 
 // auditKey is the contract's: "letters, digits, -, _, ., at most 63".
 var auditKey = regexp.MustCompile(`\A[A-Za-z0-9._-]{1,63}\z`)
 
-// longestCache is a hundred years: what is longer is a mistake.
+// longestCache is a hundred years. A longer time is an error.
 const longestCache = 36500 * 24 * time.Hour
 
-// outcomeOf is what a policy function returned, as the Outcome of a policy of this version called in this phase.
+// outcomeOf encodes the answer of a policy of this version, which was called in this phase.
 func outcomeOf(answer Answer, phase Phase, version string) (*workerv1.Outcome, error) {
 	if err := acceptable(answer, phase); err != nil {
 		return nil, err
 	}
-	switch said := answer.(type) {
+	switch typed := answer.(type) {
 	case Denied:
-		outcome := accompanied(said.Warnings, said.AuditAnnotations, said.Cache, version)
-		outcome.Verdict = &workerv1.Outcome_Deny{Deny: said.message()}
+		outcome := accompanied(typed.Warnings, typed.AuditAnnotations, typed.Cache, version)
+		outcome.Verdict = &workerv1.Outcome_Deny{Deny: typed.message()}
 		return outcome, nil
 	case Failed:
-		return failure(said.Message, 0, version), nil
+		return failure(typed.Message, 0, version), nil
 	default:
 		allowed, _ := answer.(Allowed) // nil is Allow()
 		outcome := accompanied(allowed.Warnings, allowed.AuditAnnotations, allowed.Cache, version)
@@ -42,42 +42,42 @@ func outcomeOf(answer Answer, phase Phase, version string) (*workerv1.Outcome, e
 	}
 }
 
-// failure is an Outcome that says that there is no verdict, in one sentence.
+// failure returns an Outcome without a verdict, and its reason in one sentence.
 func failure(message string, reason workerv1.FailureReason, version string) *workerv1.Outcome {
 	failed := &workerv1.Failure{Message: strings.ToValidUTF8(message, "\uFFFD"), Reason: reason}
 	return &workerv1.Outcome{Verdict: &workerv1.Outcome_Failure{Failure: failed}, Version: version}
 }
 
-// acceptable says whether an answer means something in the phase.
+// acceptable validates an answer in its phase.
 func acceptable(answer Answer, phase Phase) error {
-	switch said := answer.(type) {
+	switch typed := answer.(type) {
 	case nil:
 		return nil
 	case Allowed:
-		if said.Change != nil && said.Change.wrong != "" {
-			return &InvalidAnswerError{said.Change.wrong}
+		if typed.Change != nil && typed.Change.wrong != "" {
+			return &InvalidAnswerError{typed.Change.wrong}
 		}
-		if said.Change != nil && phase == Validating {
-			return &InvalidAnswerError{fmt.Sprintf("a change (%s): only a mutating policy may change the object", said.Change.Kind)}
+		if typed.Change != nil && phase == Validating {
+			return &InvalidAnswerError{fmt.Sprintf("a change (%s): only a mutating policy may change the object", typed.Change.Kind)}
 		}
-		return acceptableCompany(said.Warnings, said.AuditAnnotations, said.Cache)
+		return acceptableMetadata(typed.Warnings, typed.AuditAnnotations, typed.Cache)
 	case Denied:
-		texts := []string{said.Message, said.Reason, said.Details.Name, said.Details.Group, said.Details.Kind, said.Details.UID}
-		for _, cause := range said.Causes {
+		texts := []string{typed.Message, typed.Reason, typed.Details.Name, typed.Details.Group, typed.Details.Kind, typed.Details.UID}
+		for _, cause := range typed.Causes {
 			texts = append(texts, cause.Field, cause.Message, cause.Reason)
 		}
 		if err := acceptableTexts("a denial", texts...); err != nil {
 			return err
 		}
-		return acceptableCompany(said.Warnings, said.AuditAnnotations, said.Cache)
+		return acceptableMetadata(typed.Warnings, typed.AuditAnnotations, typed.Cache)
 	case Failed:
-		return acceptableTexts("a failure", said.Message)
-	default: // somebody embeds one of ours, or a pointer to one of them
+		return acceptableTexts("a failure", typed.Message)
+	default: // a type that embeds one of ours, or a pointer to one
 		return &InvalidAnswerError{fmt.Sprintf("%T: must be Allowed, Denied, Failed or nil", answer)}
 	}
 }
 
-func acceptableCompany(warnings []string, annotations map[string]string, cache *CacheHint) error {
+func acceptableMetadata(warnings []string, annotations map[string]string, cache *CacheHint) error {
 	if err := acceptableTexts("the warnings", warnings...); err != nil {
 		return err
 	}
@@ -95,7 +95,8 @@ func acceptableCompany(warnings []string, annotations map[string]string, cache *
 	return nil
 }
 
-// acceptableTexts are UTF-8: protobuf refuses to write others, and with them every outcome of the same message.
+// acceptableTexts checks that texts are UTF-8. protobuf cannot encode others, and all outcomes of the same message
+// would be lost.
 func acceptableTexts(what string, texts ...string) error {
 	for _, text := range texts {
 		if !utf8.ValidString(text) {
@@ -105,7 +106,7 @@ func acceptableTexts(what string, texts ...string) error {
 	return nil
 }
 
-// accompanied is an Outcome with all but its verdict.
+// accompanied returns an Outcome without its verdict.
 func accompanied(warnings []string, annotations map[string]string, cache *CacheHint, version string) *workerv1.Outcome {
 	outcome := &workerv1.Outcome{Warnings: warnings, AuditAnnotations: annotations, Version: version}
 	switch {
@@ -134,7 +135,7 @@ func (a Allowed) message() *workerv1.Allow {
 
 func (d Denied) message() *workerv1.Deny {
 	denied := &workerv1.Deny{Message: d.Message, Reason: d.Reason}
-	if d.Code != 0 { // a Denied that was made without Deny: "Unset: 403"
+	if d.Code != 0 { // a Denied created without Deny: "Unset: 403"
 		denied.Code = &d.Code
 	}
 	details := &workerv1.StatusDetails{
@@ -156,7 +157,7 @@ func (d Denied) message() *workerv1.Deny {
 	return denied
 }
 
-// valid are texts as protobuf can write them.
+// valid replaces what protobuf cannot encode.
 func valid(texts []string) []string {
 	made := make([]string, len(texts))
 	for index, text := range texts {

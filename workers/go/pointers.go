@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// JSON Pointers (RFC 6901): how a policy says which places it reads and writes, and how errors say where.
+// JSON Pointers (RFC 6901), which name fields in claims, patches and errors.
 //
-// "The token "~" is encoded as "~0" and "/" as "~1": RFC 6901, section 3. In claims a token * stands for every
-// element or member, so a member that is really called * cannot be claimed alone.
+// "The token "~" is encoded as "~0" and "/" as "~1": RFC 6901, section 3. In claims a token * matches every element
+// or member, so a member named * cannot be claimed alone.
 
-// mostPointers in one claim, and tokens in one pointer: the gateway takes no more, and no request is nested deeper.
+// mostPointers limits the pointers of one claim, and the tokens of one pointer: the gateway accepts no more, and no
+// request is nested deeper.
 const mostPointers = 256
 
 var (
@@ -20,7 +21,7 @@ var (
 	unescaping   = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// Pointer is the JSON Pointer of a place, made of texts and whole numbers: Pointer("metadata", "labels", "a/b") is
+// Pointer returns the JSON Pointer of these keys and indexes, with escapes: Pointer("metadata", "labels", "a/b") is
 // /metadata/labels/a~1b.
 func Pointer(tokens ...any) string {
 	var made strings.Builder
@@ -31,7 +32,7 @@ func Pointer(tokens ...any) string {
 	return made.String()
 }
 
-// tokensOf a valid pointer, without escapes: /a~1b/0 is ["a/b", "0"].
+// tokensOf returns the tokens of a valid pointer, without escapes: ["a/b", "0"] for /a~1b/0.
 func tokensOf(pointer string) []string {
 	tokens := strings.Split(pointer, "/")[1:]
 	for index, token := range tokens {
@@ -40,8 +41,8 @@ func tokensOf(pointer string) []string {
 	return tokens
 }
 
-// checkedPointers are the claimed ones, each once: claims are put together from lists of places, and the gateway
-// refuses one that is named twice. what says who claims them, for the error.
+// checkedPointers validates claimed pointers and removes duplicates: authors compose claims from lists, and the
+// gateway rejects duplicates. Errors begin with what.
 func checkedPointers(claimed []string, what string) ([]string, error) {
 	var kept []string
 	seen := map[string]bool{}

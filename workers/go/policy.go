@@ -12,10 +12,10 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// What a policy is. A mistake in one is the author's, and shows at the start: nothing is served until all policies
-// are sound.
+// Policies and their registration. The worker validates all policies before it serves, so that an author sees errors
+// at the start.
 
-// Phase is one of Kubernetes' two admission phases.
+// Phase is an admission phase of Kubernetes.
 type Phase int32
 
 const (
@@ -25,7 +25,7 @@ const (
 	Mutating = Phase(workerv1.Phase_PHASE_MUTATING)
 )
 
-// String is the phase's name in Kubernetes.
+// String returns Kubernetes' name of the phase.
 func (p Phase) String() string {
 	switch p {
 	case Validating:
@@ -37,42 +37,43 @@ func (p Phase) String() string {
 	}
 }
 
-// Policy is a function with all that the gateway has to know of it. S is the type of its settings, a struct whose
-// members have json tags; [NoSettings] where there are none.
+// Policy is a function with its registration. S is the type of its settings, a struct with json tags, or
+// [NoSettings].
 type Policy[S any] struct {
-	// Name is a DNS-1123 label, as the configuration's policy names it.
+	// Name is a DNS-1123 label. The gateway's configuration names it in policy.
 	Name string
 	// Phase is Validating or Mutating.
 	Phase Phase
-	// Judge is the function. It runs in a goroutine of its own, and ctx is done when nobody waits for the answer
-	// any more. A nil answer is Allow(). An error, like a panic, is a failure: its type reaches the operator, its
-	// text stays in the worker's log. Settings are kept and shared between calls: do not change them.
+	// Judge is the function. It runs in a goroutine of its own; ctx is done when the gateway no longer waits for the
+	// answer. A nil answer is Allow(). An error, like a panic, is a failure: the operator sees its type; its text
+	// stays in the worker's log. Settings are cached and shared between calls: do not modify them.
 	Judge func(ctx context.Context, request *Request, settings S) (Answer, error)
 
-	// Check says what is wrong with settings, as far as their type cannot say it; nil: nothing.
+	// Check reports errors in settings that their type does not express; nil: no check.
 	Check func(settings S, findings *Findings)
-	// Schema is a JSON Schema (2020-12) of the settings; nil: one that is made of their type.
+	// Schema is a JSON Schema (2020-12) of the settings; nil: it is generated from their type.
 	Schema json.RawMessage
-	// AllowUnknownSettings makes unknown members of the settings warnings in place of errors.
+	// AllowUnknownSettings reports unknown members of the settings as warnings, not as errors.
 	AllowUnknownSettings bool
 
-	// Inputs are which parts of the AdmissionRequest it reads. The policy is sent no more than that, and verdicts
-	// are cached by it. The zero value says nothing.
+	// Inputs are the fields of the AdmissionRequest that the policy reads. The gateway sends it only these, and
+	// caches verdicts by them. Zero value: unset.
 	Inputs Claim
-	// Writes are which parts of the object it may change, as JSON Pointers over the object. Mutating policies only.
+	// Writes are the fields of the object that the policy may change, as JSON Pointers over the object. Mutating
+	// policies only.
 	Writes Claim
-	// Version is its own, where it changes more rarely than the worker's.
+	// Version is the version of this policy, if it changes less often than the worker's.
 	Version string
-	// Description is for the operator: one or two sentences.
+	// Description is one or two sentences for the operator.
 	Description string
 }
 
-// Registration is a [Policy] of whatever settings.
+// Registration is a [Policy] with settings of any type.
 type Registration interface {
 	registered() (*policy, error)
 }
 
-// policy is a Policy that is sound, without its type of settings.
+// policy is a validated Policy, without the type parameter.
 type policy struct {
 	name        string
 	phase       Phase
@@ -85,12 +86,12 @@ type policy struct {
 	judge       func(ctx context.Context, request *Request, settings any) (Answer, error)
 }
 
-// dnsLabel is RFC 1123's label as Kubernetes has it: "at most 63 characters, only lowercase alphanumeric characters
-// or '-', start and end with an alphanumeric character".
+// dnsLabel is a DNS label (RFC 1123) as Kubernetes defines it: "at most 63 characters, only lowercase alphanumeric
+// characters or '-', start and end with an alphanumeric character".
 var dnsLabel = regexp.MustCompile(`\A[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\z`)
 
 func (p Policy[S]) registered() (*policy, error) {
-	if err := p.sound(); err != nil {
+	if err := p.validate(); err != nil {
 		return nil, err
 	}
 	inputs, err := checkedInputs(p.Inputs, fmt.Sprintf("policy %s: inputs", p.Name))
@@ -115,8 +116,8 @@ func (p Policy[S]) registered() (*policy, error) {
 	}, nil
 }
 
-// sound says what a policy lacks.
-func (p Policy[S]) sound() error {
+// validate returns the first error of a policy.
+func (p Policy[S]) validate() error {
 	kind := bare(reflect.TypeFor[S]())
 	switch {
 	case !dnsLabel.MatchString(p.Name):
@@ -126,9 +127,9 @@ func (p Policy[S]) sound() error {
 	case p.Judge == nil:
 		return fmt.Errorf("policy %s: it has no function: set Judge", p.Name)
 	case p.Phase == Validating && (p.Writes.everything || p.Writes.listed):
-		return fmt.Errorf("policy %s: writes: a validating policy changes nothing; make it Mutating, or take Writes away", p.Name)
+		return fmt.Errorf("policy %s: writes: a validating policy changes nothing; make it Mutating, or remove Writes", p.Name)
 	case kind.Kind() != reflect.Struct && kind.Kind() != reflect.Map && !readsItself(kind):
-		return fmt.Errorf("policy %s: settings must be a type that is a JSON object, such as a struct, is %s", p.Name, kind)
+		return fmt.Errorf("policy %s: the type of settings must encode to a JSON object, such as a struct, is %s", p.Name, kind)
 	case p.Schema != nil && (!json.Valid(p.Schema) || kindOf(p.Schema) != "an object"):
 		return fmt.Errorf("policy %s: the schema of its settings must be a JSON object", p.Name)
 	case !utf8.ValidString(p.Version + p.Description):
@@ -137,7 +138,7 @@ func (p Policy[S]) sound() error {
 	return nil
 }
 
-// message is what Describe says about it.
+// message encodes the policy for Describe.
 func (p *policy) message() *workerv1.PolicyDescription {
 	return &workerv1.PolicyDescription{
 		Name:           p.name,
@@ -150,7 +151,7 @@ func (p *policy) message() *workerv1.PolicyDescription {
 	}
 }
 
-// Worker holds policies and serves them.
+// Worker is a named set of policies that can be served.
 type Worker struct {
 	name     string
 	version  string
@@ -158,15 +159,15 @@ type Worker struct {
 	byName   map[string]*policy
 }
 
-// New makes a worker.
+// New returns a worker.
 //
-//   - name: for logs, such as labels. It need not be the name that the gateway's configuration gives it.
-//   - version: of the worker's build, such as 1.4.2 or a commit. It must change whenever a verdict may change: it is
-//     part of the key under which verdicts are cached.
+//   - name: for logs, such as labels. It may differ from the worker's name in the gateway's configuration.
+//   - version: of the worker's build, such as 1.4.2 or a commit. It is part of the cache key of verdicts, so it must
+//     change whenever a verdict may change.
 //   - policies: each a [Policy].
 //
-// The error names all mistakes: a version that is missing, a name that is no DNS-1123 label or is taken, a claim
-// that is no place in a request, a policy without a function.
+// The returned error joins all errors: a missing version, a name that is a duplicate or not a DNS-1123 label, an
+// invalid claim, a policy without a function.
 func New(name, version string, policies ...Registration) (*Worker, error) {
 	made := &Worker{name: name, version: version, byName: map[string]*policy{}}
 	var wrong []error
@@ -175,7 +176,7 @@ func New(name, version string, policies ...Registration) (*Worker, error) {
 	}
 	for _, registration := range policies {
 		if registration == nil {
-			wrong = append(wrong, fmt.Errorf("worker %s: one of its policies is nil", name))
+			wrong = append(wrong, fmt.Errorf("worker %s: a policy is nil", name))
 			continue
 		}
 		registered, err := registration.registered()

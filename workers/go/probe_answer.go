@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The probe that answers with any arm, and with what any answer can have besides.
+// The probe that returns every kind of answer, with warnings, audit annotations and cache hints.
 
 type answerSettings struct {
 	Arm              string            `json:"arm"`

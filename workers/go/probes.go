@@ -11,10 +11,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// The probe policies, which the conformance kit calls. They are nobody's business in production. What they do is
-// written in the page that all SDKs have in common.
+// The probe policies for the conformance kit, not for production. workers/README.md specifies them for all languages.
 
-// cancelledKept are the tokens of cancelled sleeps that are remembered, the latest ones.
+// cancelledKept is the number of tokens of cancelled sleeps that are kept, the latest ones.
 const cancelledKept = 1000
 
 func probes() []Registration {
@@ -50,7 +49,7 @@ type sleepSettings struct {
 func probeSleep(cancelled *tokens) Registration {
 	return Policy[sleepSettings]{
 		Name: "probe-sleep", Phase: Validating, Inputs: Nothing,
-		Description: "Waits and allows; remembers if it was cancelled.",
+		Description: "Waits and allows; records a cancellation.",
 		Judge: func(ctx context.Context, _ *Request, settings sleepSettings) (Answer, error) {
 			timer := time.NewTimer(time.Duration(settings.Seconds * float64(time.Second)))
 			defer timer.Stop()
@@ -72,7 +71,7 @@ type tokenSettings struct {
 func probeCancelled(cancelled *tokens) Registration {
 	return Policy[tokenSettings]{
 		Name: "probe-cancelled", Phase: Validating, Inputs: Nothing,
-		Description: "Says whether the probe-sleep with a token was cancelled.",
+		Description: "Reports whether the probe-sleep with a token was cancelled.",
 		Judge: func(_ context.Context, _ *Request, settings tokenSettings) (Answer, error) {
 			return Allow().WithAuditAnnotation("cancelled", fmt.Sprint(cancelled.has(settings.Token))), nil
 		},
@@ -151,7 +150,7 @@ var probeVersion = Policy[NoSettings]{
 	Judge:       func(context.Context, *Request, NoSettings) (Answer, error) { return nil, nil },
 }
 
-// tokens are those of sleeps that were cancelled.
+// tokens are the tokens of cancelled sleeps.
 type tokens struct {
 	mu   sync.Mutex
 	kept []string

@@ -7,20 +7,18 @@ import (
 	"strconv"
 )
 
-// What a policy is sent: the parts of an AdmissionRequest that it claims, as the gateway cuts them out.
+// Projects an AdmissionRequest to the fields that a policy claims, as the gateway does.
 //
-//   - kind, resource, subResource, operation and dryRun always; uid never; namespaceObject only if it is named.
-//   - A claimed value that exists appears, and so does every existing object or array on the way to one. What does
-//     not exist does not appear.
+//   - kind, resource, subResource, operation and dryRun always; uid never; namespaceObject only if it is claimed.
+//   - A claimed value appears if it exists, and so does every object or array on the path to it.
 //   - Arrays keep length and positions: an element that no claim reaches is {}, [] or null, by its own kind.
 //   - Where claims overlap, the wider wins.
 //
-// The gateway does this; here it serves tests, so that a policy which reads more than it claims fails before it is
-// deployed.
+// This code serves tests, so that a policy that reads more than it claims fails before it is deployed.
 
 var alwaysSent = []string{"kind", "resource", "subResource", "operation", "dryRun"}
 
-// projected is the document for a policy with these inputs, of an AdmissionRequest in its JSON shape.
+// projected returns the document for a policy with these inputs, from the members of an AdmissionRequest.
 func projected(request map[string]json.RawMessage, inputs Claim) map[string]json.RawMessage {
 	if inputs.listed {
 		var paths [][]string
@@ -52,7 +50,7 @@ func membersOf(value map[string]json.RawMessage, paths [][]string) map[string]js
 	return found
 }
 
-// cut is what the paths reach of a value; of one that they do not reach, its kind.
+// cut returns the part of a value that the paths reach; an empty value of its kind if they reach none.
 func cut(value json.RawMessage, paths [][]string) json.RawMessage {
 	if endsHere(paths) {
 		return value
@@ -60,7 +58,7 @@ func cut(value json.RawMessage, paths [][]string) json.RawMessage {
 	switch kindOf(value) {
 	case "an object":
 		var members map[string]json.RawMessage
-		_ = json.Unmarshal(value, &members) // it is a part of what has been read already
+		_ = json.Unmarshal(value, &members) // part of a decoded text
 		return written(membersOf(members, paths))
 	case "an array":
 		if len(paths) == 0 {
@@ -77,7 +75,7 @@ func cut(value json.RawMessage, paths [][]string) json.RawMessage {
 	}
 }
 
-// pathsBelow are the paths that go through this member or element, from there on.
+// pathsBelow returns the rest of the paths that go through this member or element.
 func pathsBelow(paths [][]string, name string) [][]string {
 	var below [][]string
 	for _, path := range paths {
@@ -93,11 +91,11 @@ func endsHere(paths [][]string) bool {
 }
 
 func written(value any) json.RawMessage {
-	text, _ := encoded(value) // of parts that have been read
+	text, _ := encoded(value) // of decoded parts
 	return text
 }
 
-// encoded is a value as compact JSON text, without the escapes that HTML would need.
+// encoded returns a value as compact JSON, without escapes for HTML.
 func encoded(value any) (json.RawMessage, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

@@ -14,15 +14,15 @@ import (
 
 var sound = deciding("sound", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) { return nil, nil })
 
-func TestAMistakeInARegistrationIsAnErrorBeforeAnythingIsServed(t *testing.T) {
+func TestAnInvalidRegistrationIsAnError(t *testing.T) {
 	with := func(change func(*worker.Policy[worker.NoSettings])) worker.Registration {
 		policy := sound
 		change(&policy)
 		return policy
 	}
-	mistakes := map[string]struct {
+	invalid := map[string]struct {
 		policy worker.Registration
-		said   string
+		text   string
 	}{
 		"a name that is no label":     {with(func(p *worker.Policy[worker.NoSettings]) { p.Name = "Not_a_label" }), "DNS-1123 label"},
 		"a name that is too long":     {with(func(p *worker.Policy[worker.NoSettings]) { p.Name = strings.Repeat("a", 64) }), "DNS-1123 label"},
@@ -41,23 +41,23 @@ func TestAMistakeInARegistrationIsAnErrorBeforeAnythingIsServed(t *testing.T) {
 		"settings that are a text": {worker.Policy[string]{Name: "a", Phase: worker.Validating, Judge: func(context.Context, *worker.Request, string) (worker.Answer, error) { return nil, nil }}, "JSON object"},
 		"nothing":                  {nil, "is nil"},
 	}
-	for name, mistake := range mistakes {
-		if _, err := worker.New("w", "1", mistake.policy); err == nil || !strings.Contains(err.Error(), mistake.said) {
+	for name, one := range invalid {
+		if _, err := worker.New("w", "1", one.policy); err == nil || !strings.Contains(err.Error(), one.text) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func TestAllMistakesAreNamedAtOnce(t *testing.T) {
+func TestAllRegistrationErrorsAreReportedTogether(t *testing.T) {
 	_, err := worker.New("w", "", sound, sound, nil)
-	for _, said := range []string{"a version is required", `"sound" is registered already`, "is nil"} {
-		if err == nil || !strings.Contains(err.Error(), said) {
-			t.Errorf("%q is missing: %v", said, err)
+	for _, text := range []string{"a version is required", `"sound" is registered already`, "is nil"} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q is missing: %v", text, err)
 		}
 	}
 }
 
-func TestDescribeSaysAllThatWasRegistered(t *testing.T) {
+func TestDescribeReturnsTheWholeRegistration(t *testing.T) {
 	type settings struct {
 		Key string `json:"key"`
 	}
@@ -85,8 +85,8 @@ func TestDescribeSaysAllThatWasRegistered(t *testing.T) {
 	if found := described.GetPolicies()[0]; !proto.Equal(found, wanted) {
 		t.Errorf("found  %v\nwanted %v", found, wanted)
 	}
-	if unsaid := described.GetPolicies()[1]; unsaid.GetInputs() != nil || unsaid.GetWrites() != nil {
-		t.Errorf("what is not said must be unset: %v", unsaid)
+	if absent := described.GetPolicies()[1]; absent.GetInputs() != nil || absent.GetWrites() != nil {
+		t.Errorf("an absent claim must be unset: %v", absent)
 	}
 	if claim := described.GetPolicies()[2].GetInputs(); claim.GetPointers() == nil || len(claim.GetPointers().GetPointers()) > 0 {
 		t.Errorf("nothing is an empty list: %v", claim)

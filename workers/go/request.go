@@ -10,16 +10,15 @@ import (
 	kubejson "sigs.k8s.io/json"
 )
 
-// The document that a policy judges: a part of a Kubernetes AdmissionRequest.
+// The document of a policy call: a part of a Kubernetes AdmissionRequest.
 //
-// A document holds what the operator granted and the policy claimed, so every member may be missing: then it reads
-// as its zero value, like a member that is null. (Kubernetes leaves name, namespace and subResource out when they
-// are empty, and sends null for an object that there is not, as on DELETE.) Objects stay JSON text until a policy
-// asks for them, in the type that it wants.
+// A document holds the fields that the operator granted and the policy claimed, so every member may be absent. An
+// absent or null member is its zero value. (Kubernetes omits name, namespace and subResource if they are empty, and
+// sends null for an object that does not exist, as on DELETE.) Objects stay JSON text until a policy decodes them.
 //
-// Kubernetes' members are case-sensitive, which encoding/json is not: whoever may write "Spec" besides "spec" into
-// an object would choose which of them a struct shows. So structs are read as the API server reads them
-// (sigs.k8s.io/json), and maps keep each number as it is written.
+// Field names in Kubernetes are case-sensitive; in encoding/json they are not: a client that adds "Spec" to an object
+// with "spec" could choose which of them a policy sees. So structs are decoded as in the API server
+// (sigs.k8s.io/json), and maps keep the text of numbers.
 
 // GroupVersionKind is a metav1.GroupVersionKind. The core group is "".
 type GroupVersionKind struct {
@@ -35,7 +34,7 @@ type GroupVersionResource struct {
 	Resource string `json:"resource"`
 }
 
-// UserInfo is an authentication.k8s.io/v1 UserInfo: who calls.
+// UserInfo is an authentication.k8s.io/v1 UserInfo: the client of the API server.
 type UserInfo struct {
 	Username string              `json:"username"`
 	UID      string              `json:"uid"`
@@ -43,43 +42,45 @@ type UserInfo struct {
 	Extra    map[string][]string `json:"extra"`
 }
 
-// Request is one document.
+// Request is the document of one policy call.
 type Request struct {
-	// UID is the AdmissionRequest's, for logs. A verdict must not depend on it: it differs in each call.
+	// UID is the uid of the AdmissionRequest, for logs. A verdict must not depend on it: it differs in each request.
 	UID string `json:"-"`
-	// Raw is the whole document as it was sent. Policies that judge the same document share it: do not write to it.
+	// Raw is the whole document as it was received. Calls with the same document share it: do not modify it.
 	Raw json.RawMessage `json:"-"`
 
 	// Operation is CREATE, UPDATE, DELETE or CONNECT.
 	Operation string `json:"operation"`
-	// Kind is that of the object: for a subresource its own, such as Scale or Eviction.
+	// Kind is the kind of the object; for a subresource its own, such as Scale or Eviction.
 	Kind *GroupVersionKind `json:"kind"`
-	// Resource is what is asked for, in the version that the policy matched.
+	// Resource is the requested resource, in the version that the rules matched.
 	Resource *GroupVersionResource `json:"resource"`
-	// SubResource is such as status or ephemeralcontainers; empty: the resource itself.
+	// SubResource is for example status or ephemeralcontainers; empty: the resource itself.
 	SubResource string `json:"subResource"`
-	// RequestKind, RequestResource and RequestSubResource are in the version in which the client called (they differ
+	// RequestKind, RequestResource and RequestSubResource are those of the client's original request (they differ
 	// under matchPolicy Equivalent).
 	RequestKind        *GroupVersionKind     `json:"requestKind"`
 	RequestResource    *GroupVersionResource `json:"requestResource"`
 	RequestSubResource string                `json:"requestSubResource"`
-	// Name is the object's; empty where the API server makes it (generateName, mutating), and on a deletecollection.
+	// Name is the name of the object; empty if the API server has not generated it yet (generateName, mutating
+	// phase), and on deletecollection.
 	Name string `json:"name"`
-	// Namespace is empty for cluster-scoped objects, and a Namespace's own name for Namespaces.
+	// Namespace is empty for cluster-scoped objects; for a Namespace it is its own name.
 	Namespace string `json:"namespace"`
-	// UserInfo is who calls.
+	// UserInfo is the client of the API server.
 	UserInfo *UserInfo `json:"userInfo"`
-	// DryRun says whether nothing will be stored.
+	// DryRun reports whether the API server will not store the object.
 	DryRun *bool `json:"dryRun"`
 
-	// RawObject and its kin are the texts of what Object and its kin decode; empty or null where there is none.
+	// RawObject, RawOldObject, RawOptions and RawNamespaceObject are the JSON texts behind the methods; empty or null
+	// if there is none.
 	RawObject          json.RawMessage `json:"object"`
 	RawOldObject       json.RawMessage `json:"oldObject"`
 	RawOptions         json.RawMessage `json:"options"`
 	RawNamespaceObject json.RawMessage `json:"namespaceObject"`
 }
 
-// newRequest reads a document, all but its objects.
+// newRequest decodes a document, except its objects.
 func newRequest(raw []byte, uid string) (*Request, error) {
 	request := &Request{}
 	if !utf8.Valid(raw) {
@@ -95,34 +96,34 @@ func newRequest(raw []byte, uid string) (*Request, error) {
 	return request, nil
 }
 
-// String is how large and for which log line; never the content, which may be a Secret.
+// String returns the size and the uid; never the content, which may be a Secret.
 func (r *Request) String() string {
 	return fmt.Sprintf("Request of %d bytes, uid %q", len(r.Raw), r.UID)
 }
 
-// Object decodes the object as it would be stored into what into points to: a type of k8s.io/api such as
-// *corev1.Pod, a struct of your own with what you need of it, or *map[string]any, whose numbers are json.Number and
-// stay as they are written.
+// Object decodes the new object into the value that into points to: a type of k8s.io/api such as *corev1.Pod, a
+// struct of your own with the fields that you need, or *map[string]any, in which numbers are json.Number and keep
+// their text.
 //
-// It returns false if there is none (DELETE) or it was not granted. The error is an [InvalidDocumentError]: return
-// it, and the policy has failed.
+// It returns false if there is no object (DELETE) or it is not granted. The error is an [InvalidDocumentError]; a
+// policy returns it, and the call is a failure.
 func (r *Request) Object(into any) (bool, error) { return decoded(r.RawObject, into, "object") }
 
-// OldObject decodes the object as it is stored, as Object does; none on CREATE and CONNECT.
+// OldObject decodes the stored object, like Object; none on CREATE and CONNECT.
 func (r *Request) OldObject(into any) (bool, error) {
 	return decoded(r.RawOldObject, into, "oldObject")
 }
 
-// Options decodes the operation's options, such as a CreateOptions, as Object does.
+// Options decodes the operation's options, such as a CreateOptions, like Object.
 func (r *Request) Options(into any) (bool, error) { return decoded(r.RawOptions, into, "options") }
 
-// NamespaceObject decodes the Namespace (its name and labels), as Object does, for a policy that names
-// /namespaceObject in its inputs.
+// NamespaceObject decodes the Namespace (its name and labels), like Object, for a policy with /namespaceObject in its
+// inputs.
 func (r *Request) NamespaceObject(into any) (bool, error) {
 	return decoded(r.RawNamespaceObject, into, "namespaceObject")
 }
 
-// Document decodes the whole document, in the AdmissionRequest's own shape, as Object does.
+// Document decodes the whole document, in the form of an AdmissionRequest, like Object.
 func (r *Request) Document(into any) error {
 	_, err := decoded(r.Raw, into, "document")
 	return err
@@ -147,7 +148,7 @@ func decoded(text json.RawMessage, into any, what string) (bool, error) {
 	return true, nil
 }
 
-// withoutValues is what a JSON decoder says, as far as it holds no value of the document.
+// withoutValues describes an error of a JSON decoder without values of the document.
 func withoutValues(err error) string {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {
@@ -163,7 +164,7 @@ func withoutValues(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// kindOf is what a JSON text begins to be, for messages.
+// kindOf returns the kind of a JSON text by its first character, for messages.
 func kindOf(text []byte) string {
 	text = bytes.TrimLeft(text, " \t\r\n")
 	if len(text) == 0 {

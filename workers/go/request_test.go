@@ -10,7 +10,7 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// seen is the request that a policy is given.
+// seen returns the request that a policy gets.
 func seen(t *testing.T, document string) *worker.Request {
 	t.Helper()
 	var found *worker.Request
@@ -24,7 +24,7 @@ func seen(t *testing.T, document string) *worker.Request {
 	return found
 }
 
-func TestTheRequestIsTheDocument(t *testing.T) {
+func TestTheRequestHasTheMembersOfTheDocument(t *testing.T) {
 	const document = `{"operation":"UPDATE","kind":{"group":"apps","version":"v1","kind":"Deployment"},
 		"resource":{"group":"apps","version":"v1","resource":"deployments"},"subResource":"scale",
 		"requestKind":{"group":"apps","version":"v1beta1","kind":"Deployment"},
@@ -61,12 +61,12 @@ func TestTheRequestIsTheDocument(t *testing.T) {
 	if err := found.Document(&whole); err != nil || whole.Unknown == nil {
 		t.Error(err, whole)
 	}
-	if said := found.String(); strings.Contains(said, "Deployment") || !strings.Contains(said, "uid-1") {
-		t.Error(said)
+	if text := found.String(); strings.Contains(text, "Deployment") || !strings.Contains(text, "uid-1") {
+		t.Error(text)
 	}
 }
 
-func TestWhatIsNotThereIsTheSameAsNull(t *testing.T) {
+func TestAbsentMembersEqualNull(t *testing.T) {
 	absent := seen(t, `{}`)
 	for _, found := range []*worker.Request{absent, seen(t, `{"operation":null,"kind":null,"object":null,"oldObject":null,"dryRun":null,"userInfo":null,"name":null}`)} {
 		object := map[string]any{"left": "alone"}

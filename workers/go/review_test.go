@@ -21,10 +21,10 @@ import (
 
 const secret = "a secret that must not travel"
 
-func TestWhateverAPolicyDoesIsAFailureWithoutItsText(t *testing.T) {
-	misdeeds := map[string]struct {
+func TestPanicsAndErrorsAreFailuresWithoutTheirText(t *testing.T) {
+	cases := map[string]struct {
 		judge func(ctx context.Context, request *worker.Request) (worker.Answer, error)
-		said  string
+		text  string
 	}{
 		"panics":       {func(context.Context, *worker.Request) (worker.Answer, error) { panic(secret) }, "panicked with a value of type string; see the worker's log"},
 		"dereferences": {func(context.Context, *worker.Request) (worker.Answer, error) { return *(*worker.Answer)(nil), nil }, "panicked with a value of type runtime.errorString; see the worker's log"},
@@ -38,25 +38,25 @@ func TestWhateverAPolicyDoesIsAFailureWithoutItsText(t *testing.T) {
 		}, "returned *worker.InvalidDocumentError: the document's object cannot be read: the value at byte"},
 	}
 	var policies []worker.Registration
-	for name, misdeed := range misdeeds {
-		policies = append(policies, deciding(name, worker.Validating, misdeed.judge))
+	for name, one := range cases {
+		policies = append(policies, deciding(name, worker.Validating, one.judge))
 	}
 	connected := served(t, worker.Options{}, policies...)
 	stream := connected.stream(t)
-	for name, misdeed := range misdeeds {
+	for name, one := range cases {
 		called := callAbout(name, worker.Validating, `{"object":{"Metadata":{}}}`)
-		stream.say(item(7, called))
-		_, streamed := stream.hear()
+		stream.send(item(7, called))
+		_, streamed := stream.next()
 		for _, outcome := range []*workerv1.Outcome{connected.review(t, called), streamed} {
-			said := outcome.GetFailure().GetMessage()
-			if !strings.HasPrefix(said, "policy "+name+" "+misdeed.said) || strings.Contains(said, secret) || outcome.GetVersion() != "1" {
+			text := outcome.GetFailure().GetMessage()
+			if !strings.HasPrefix(text, "policy "+name+" "+one.text) || strings.Contains(text, secret) || outcome.GetVersion() != "1" {
 				t.Errorf("%s: %v", name, outcome)
 			}
 		}
 	}
 }
 
-// logged is what is logged from now on until the test ends, as JSON, one event a line.
+// logged captures the log until the test ends: JSON, one event a line.
 func logged(t *testing.T) *lockedBuffer {
 	lines := &lockedBuffer{}
 	before := slog.Default()
@@ -103,12 +103,12 @@ func TestEachFailureIsLoggedWithItsUID(t *testing.T) {
 			return strings.Contains(line, `"uid":"uid-of-`+name+`","policy":"`+name+`"`) && strings.Contains(line, "no database")
 		})
 		if !found {
-			t.Errorf("%s: nobody logged it: %s", name, lines)
+			t.Errorf("%s: not in the log: %s", name, lines)
 		}
 	}
 }
 
-func TestWhatCannotBeCalledIsAFailureThatSaysWhy(t *testing.T) {
+func TestAnInvalidCallIsAFailureWithItsReason(t *testing.T) {
 	connected := served(t, worker.Options{}, sound)
 	without := call("sound", worker.Validating)
 	without.DocumentSource = nil
@@ -129,18 +129,18 @@ func TestWhatCannotBeCalledIsAFailureThatSaysWhy(t *testing.T) {
 		`policy sound: the document cannot be read: no JSON at byte 14`:                  {callAbout("sound", worker.Validating, `{"operation":a}`), 0},
 		`policy sound: the document cannot be read: the value at byte 14 is not of type`: {callAbout("sound", worker.Validating, `{"operation":1}`), 0},
 	}
-	for said, one := range cases {
+	for text, one := range cases {
 		failed := connected.review(t, one.call).GetFailure()
-		if !strings.HasPrefix(failed.GetMessage(), said) || failed.GetReason() != one.reason {
-			t.Errorf("wanted %s\nfound  %v", said, failed)
+		if !strings.HasPrefix(failed.GetMessage(), text) || failed.GetReason() != one.reason {
+			t.Errorf("wanted %s\nfound  %v", text, failed)
 		}
 	}
-	if said := connected.review(t, indexed).GetFailure().GetMessage(); !strings.Contains(said, "without a document") {
-		t.Error(said)
+	if text := connected.review(t, indexed).GetFailure().GetMessage(); !strings.Contains(text, "without a document") {
+		t.Error(text)
 	}
 }
 
-// waiting is a policy that waits until nobody waits for it, and says what has happened.
+// waiting returns a policy that waits for the end of its context, and channels for its begin and its end.
 func waiting() (worker.Registration, <-chan struct{}, <-chan error) {
 	begun, ended := make(chan struct{}, 10_000), make(chan error, 10_000)
 	return deciding("waits", worker.Validating, func(ctx context.Context, _ *worker.Request) (worker.Answer, error) {
@@ -154,7 +154,7 @@ func waiting() (worker.Registration, <-chan struct{}, <-chan error) {
 func TestTheDeadlineOfAReviewCancelsItsPolicy(t *testing.T) {
 	policy, begun, ended := waiting()
 	connected := served(t, worker.Options{}, policy)
-	for given := 50 * time.Millisecond; len(begun) == 0; given *= 2 { // it may be over before anything has begun
+	for given := 50 * time.Millisecond; len(begun) == 0; given *= 2 { // the deadline may be over before the policy begins
 		ctx, cancel := context.WithTimeout(t.Context(), given)
 		_, err := connected.Review(ctx, &workerv1.ReviewRequest{Call: call("waits", worker.Validating)})
 		cancel()
@@ -165,7 +165,7 @@ func TestTheDeadlineOfAReviewCancelsItsPolicy(t *testing.T) {
 	await(t, ended, "the policy's end")
 }
 
-func TestACallerWhoLeavesCancelsItsPolicy(t *testing.T) {
+func TestACancelledCallCancelsItsPolicy(t *testing.T) {
 	policy, begun, ended := waiting()
 	connected := served(t, worker.Options{}, policy)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -182,7 +182,7 @@ func TestACallerWhoLeavesCancelsItsPolicy(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatIgnoresItsDeadlineHoldsUpNobody(t *testing.T) {
+func TestAPolicyThatIgnoresItsDeadlineDelaysNoCall(t *testing.T) {
 	release := make(chan struct{})
 	deaf := deciding("deaf", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
 		<-release
@@ -197,21 +197,21 @@ func TestAPolicyThatIgnoresItsDeadlineHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestMoreCallsThanInFlightAreRefused(t *testing.T) {
+func TestCallsAboveInFlightAreRejected(t *testing.T) {
 	policy, begun, _ := waiting()
 	connected := served(t, worker.Options{Limits: worker.Limits{InFlight: 1}}, policy, sound)
 	stream := connected.stream(t)
-	stream.say(item(1, call("waits", worker.Validating)))
+	stream.send(item(1, call("waits", worker.Validating)))
 	await(t, begun, "the first call")
 	_, err := connected.Review(within(t), &workerv1.ReviewRequest{Call: call("sound", worker.Validating)})
 	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "its limit of 1 calls in flight") {
 		t.Error(err)
 	}
-	stream.say(item(2, call("sound", worker.Validating)))
-	if id, outcome := stream.hear(); id != 2 || !strings.Contains(outcome.GetFailure().GetMessage(), "calls in flight") {
+	stream.send(item(2, call("sound", worker.Validating)))
+	if id, outcome := stream.next(); id != 2 || !strings.Contains(outcome.GetFailure().GetMessage(), "calls in flight") {
 		t.Error(id, outcome)
 	}
-	stream.say(cancelOf(1)) // its place is free as soon as its function has ended
+	stream.send(cancelOf(1)) // the call is in flight until its function has ended
 	for {
 		answer, err := connected.Review(within(t), &workerv1.ReviewRequest{Call: call("sound", worker.Validating)})
 		if status.Code(err) == codes.ResourceExhausted {
@@ -224,7 +224,7 @@ func TestMoreCallsThanInFlightAreRefused(t *testing.T) {
 	}
 }
 
-func TestAMessageBeyondTheLimitIsRefused(t *testing.T) {
+func TestAMessageAboveTheLimitIsRejected(t *testing.T) {
 	connected := served(t, worker.Options{Limits: worker.Limits{MessageBytes: 1000}}, sound)
 	large := callAbout("sound", worker.Validating, `{"name":"`+strings.Repeat("x", 1000)+`"}`)
 	if _, err := connected.Review(within(t), &workerv1.ReviewRequest{Call: large}); status.Code(err) != codes.ResourceExhausted {
@@ -235,7 +235,7 @@ func TestAMessageBeyondTheLimitIsRefused(t *testing.T) {
 	}
 }
 
-func TestALimitThatIsNoneIsAnError(t *testing.T) {
+func TestAnInvalidLimitIsAnError(t *testing.T) {
 	made, _ := worker.New("w", "1", sound)
 	for _, limits := range []worker.Limits{{InFlight: -1}, {MessageBytes: -1}, {MessageBytes: 1 << 31}} {
 		if _, err := made.Serve("127.0.0.1:0", worker.Options{Limits: limits}); err == nil || !strings.Contains(err.Error(), "must be") {

@@ -5,13 +5,12 @@ import (
 	"reflect"
 )
 
-// A JSON Schema (2020-12) of the settings, for documentation and editors, made of their type by the same reading as
-// their conversion: what it requires and forbids is what ValidateSettings does. What a type decodes by itself can
-// be anything, as far as this can tell.
+// Generates a JSON Schema (2020-12) from the type of the settings, for documentation and editors. It requires and
+// forbids the same as ValidateSettings. For types with their own decoder it allows any value.
 
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-// schemaOf a type of settings.
+// schemaOf returns the schema of a type of settings.
 func schemaOf(kind reflect.Type, loose bool) json.RawMessage {
 	schema := partSchema(kind, loose, nil)
 	schema["$schema"] = dialect
@@ -26,11 +25,11 @@ func partSchema(kind reflect.Type, loose bool, around []reflect.Type) map[string
 	}
 	for _, outer := range around {
 		if outer == kind {
-			return map[string]any{} // a type that holds itself: its author can give a schema
+			return map[string]any{} // a recursive type: its author can provide a schema
 		}
 	}
 	schema := kindSchema(kind, loose, append(around, kind))
-	if name, said := schema["type"]; pointer && said {
+	if name, is := schema["type"]; pointer && is {
 		schema["type"] = []any{name, "null"}
 	}
 	return schema

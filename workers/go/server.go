@@ -13,23 +13,22 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// A worker on its address, and an orderly end: a lame duck first (NOT_SERVING, and whatever still comes is
-// answered), then no more calls, then whatever is open for what is left of the grace period, then nothing.
+// Serves a worker, and stops it gracefully: first the worker is a lame duck (health reports NOT_SERVING; new calls
+// are still answered), then it accepts no more calls, and open calls have the rest of the grace period.
 
-// pingPeriod is how often a gateway may ping, with and without open calls: every 5 s, less a second for timers that
-// are early. gRPC's default of five minutes would cut off one that watches over its workers (GOAWAY
-// "too_many_pings").
-const pingPeriod = 4 * time.Second
+// minPingInterval is the shortest interval of a client's keepalive pings: a gateway pings every 5 s, less 1 s for
+// early timers. With gRPC's default of five minutes the server would disconnect it (GOAWAY "too_many_pings").
+const minPingInterval = 4 * time.Second
 
-// A gateway that says nothing for quietAfter is pinged, and let go of when it does not answer within pongPatience: one
-// whose machine has died would else keep its connection, its streams and what it had asked for hours.
+// The server pings a client that was silent for keepaliveTime, and disconnects it after keepaliveTimeout without a
+// reply. Otherwise a gateway whose machine has died would keep its connection, streams and calls for hours.
 const (
-	quietAfter   = 60 * time.Second
-	pongPatience = 20 * time.Second
+	keepaliveTime    = 60 * time.Second
+	keepaliveTimeout = 20 * time.Second
 )
 
-// look is how often a worker that is told to stop looks whether its streams have ended.
-const look = 20 * time.Millisecond
+// stopPollInterval is how often a stopping worker checks whether its streams have ended.
+const stopPollInterval = 20 * time.Millisecond
 
 // Options of a served worker. The zero value has the default limits, and no TLS.
 type Options struct {
@@ -37,7 +36,7 @@ type Options struct {
 	TLS    TLS
 }
 
-// Server is a worker that is served.
+// Server serves a worker.
 type Server struct {
 	address  address
 	service  *service
@@ -48,11 +47,11 @@ type Server struct {
 	once     sync.Once
 }
 
-// Serve serves the worker until Stop, in the background.
+// Serve starts to serve the worker in the background, until Stop.
 //
-//   - where: HOST:PORT (port 0: any), [IPv6]:PORT, unix:PATH or unix:///ABSOLUTE.
+//   - where: HOST:PORT (port 0: any free port), [IPv6]:PORT, unix:PATH or unix:///ABSOLUTE.
 //
-// The error is an [AddressError], or names a limit that is none or a certificate that cannot be used.
+// The error is an [AddressError], or reports an invalid limit or certificate.
 func (w *Worker) Serve(where string, options Options) (*Server, error) {
 	limits, err := options.Limits.completed()
 	if err != nil {
@@ -65,11 +64,11 @@ func (w *Worker) Serve(where string, options Options) (*Server, error) {
 	settings := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(limits.MessageBytes),
 		grpc.MaxSendMsgSize(limits.MessageBytes),
-		grpc.ConnectionTimeout(handshakePatience),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quietAfter, Timeout: pongPatience}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingPeriod, PermitWithoutStream: true}),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveTime, Timeout: keepaliveTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 	}
-	if err := options.TLS.sound(); err != nil {
+	if err := options.TLS.validate(); err != nil {
 		return nil, err
 	}
 	if options.TLS.Cert != "" {
@@ -96,21 +95,21 @@ func (w *Worker) Serve(where string, options Options) (*Server, error) {
 	go func() {
 		defer close(made.ended)
 		if err := made.grpc.Serve(made.accepted); err != nil {
-			slog.Error("the server has ended: " + err.Error())
+			slog.Error("the gRPC server failed: " + err.Error())
 		}
 	}()
 	return made, nil
 }
 
-// Address is where a gRPC client finds the worker, with the port that was found where 0 was asked for.
+// Address returns the address for gRPC clients, with the actual port.
 func (s *Server) Address() string { return s.address.String() }
 
-// Stop stops the worker gracefully, and returns when it has stopped: after the grace period at the latest.
+// Stop stops the worker gracefully. It returns when the worker has stopped, at the latest after the grace period.
 func (s *Server) Stop() {
 	s.once.Do(func() {
 		close(s.stopping)
 		over := time.After(s.service.limits.GracePeriod)
-		// Half of the grace period is for those who do not hear: then a GOAWAY tells them, without a loss.
+		// A client that does not watch the health gets a GOAWAY after half of the grace period, without a lost call.
 		s.awaitQuiet(time.After(s.service.limits.GracePeriod / 2))
 		stopped := make(chan struct{})
 		go func() {
@@ -128,20 +127,20 @@ func (s *Server) Stop() {
 	})
 }
 
-// awaitQuiet returns when no stream is open and no Review has come for a while. Streams see to their end themselves.
+// awaitQuiet returns when no stream is open and no Review has arrived for quietPeriod. Streams end themselves.
 func (s *Server) awaitQuiet(over <-chan time.Time) {
-	told := time.Now()
+	began := time.Now()
 	for {
 		latest := time.Unix(0, s.service.arrival.Load())
-		if latest.Before(told) {
-			latest = told
+		if latest.Before(began) {
+			latest = began
 		}
 		left := quietPeriod - time.Since(latest)
 		if left <= 0 {
 			if s.service.streams.Load() == 0 {
 				return
 			}
-			left = look
+			left = stopPollInterval
 		}
 		select {
 		case <-time.After(left):

@@ -16,10 +16,10 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// The contract's four calls, for one worker.
+// The gRPC service of one worker.
 //
-// Too many calls are RESOURCE_EXHAUSTED, a call whose deadline is over is DEADLINE_EXCEEDED; everything else is an
-// answer. A gRPC status is a failure of the call and never a verdict.
+// Calls above the limit get RESOURCE_EXHAUSTED, calls whose deadline is over DEADLINE_EXCEEDED, all others a
+// response. A gRPC status is a failure of the call, never a verdict.
 
 type service struct {
 	workerv1.UnimplementedWorkerServer
@@ -30,8 +30,8 @@ type service struct {
 	limits      Limits
 	inFlight    *inFlight
 	stopping    <-chan struct{}
-	arrival     atomic.Int64 // when a Review came last, in nanoseconds
-	streams     atomic.Int64 // that are open
+	arrival     atomic.Int64 // time of the last Review, in nanoseconds
+	streams     atomic.Int64 // open streams
 }
 
 func newService(worker *Worker, limits Limits, stopping <-chan struct{}) *service {
@@ -45,18 +45,18 @@ func newService(worker *Worker, limits Limits, stopping <-chan struct{}) *servic
 	}
 }
 
-// description is what Describe says, made once: it must be cheap, and must not fail while the worker can judge.
+// description returns the response of Describe. It is built once, so that Describe is cheap and never fails.
 func (w *Worker) description() *workerv1.DescribeResponse {
 	described := &workerv1.DescribeResponse{Worker: w.name, Version: w.version}
-	for _, held := range w.policies {
-		described.Policies = append(described.Policies, held.message())
+	for _, registered := range w.policies {
+		described.Policies = append(described.Policies, registered.message())
 	}
 	return described
 }
 
-// Describe says which policies there are, their versions and claims.
+// Describe returns the policies, their versions and claims.
 func (s *service) Describe(ctx context.Context, request *workerv1.DescribeRequest) (*workerv1.DescribeResponse, error) {
-	from := "somebody"
+	from := "an unknown address"
 	if caller, known := peer.FromContext(ctx); known {
 		from = caller.Addr.String()
 	}
@@ -64,14 +64,14 @@ func (s *service) Describe(ctx context.Context, request *workerv1.DescribeReques
 	return s.description, nil
 }
 
-// ValidateSettings says whether a policy can work with these settings. Nothing is judged, and nothing kept.
+// ValidateSettings checks settings for a policy. It does not call the policy, and caches nothing.
 func (s *service) ValidateSettings(_ context.Context, request *workerv1.ValidateSettingsRequest) (*workerv1.ValidateSettingsResponse, error) {
-	held := s.worker.byName[request.GetPolicy()]
-	if held == nil {
+	registered := s.worker.byName[request.GetPolicy()]
+	if registered == nil {
 		message := fmt.Sprintf("worker %s holds no policy %q; it holds: %s", s.worker.name, request.GetPolicy(), s.worker.names())
 		return &workerv1.ValidateSettingsResponse{Errors: []*workerv1.SettingsError{{Message: message}}}, nil
 	}
-	_, warnings, wrong := held.settings(request.GetSettings())
+	_, warnings, wrong := registered.settings(request.GetSettings())
 	if len(wrong) == 0 {
 		return &workerv1.ValidateSettingsResponse{Warnings: valid(warnings)}, nil
 	}
@@ -83,12 +83,12 @@ func (s *service) ValidateSettings(_ context.Context, request *workerv1.Validate
 	return answer, nil
 }
 
-// Review judges exactly one call, under the call's deadline. The policy runs in a goroutine of its own: one that
-// does not look at its context must not hold up the answer to whoever waits until the deadline.
+// Review decides one policy call, under the deadline of the RPC. The policy runs in a goroutine of its own, so that
+// the RPC ends at its deadline even if the policy ignores its context.
 func (s *service) Review(ctx context.Context, request *workerv1.ReviewRequest) (*workerv1.ReviewResponse, error) {
 	s.arrival.Store(time.Now().UnixNano())
 	if !s.inFlight.enter() {
-		slog.Warn("a call was refused: "+s.inFlight.refusal(), "uid", request.GetCall().GetUid(), "policy", request.GetCall().GetPolicy())
+		slog.Warn("policy call rejected: "+s.inFlight.refusal(), "uid", request.GetCall().GetUid(), "policy", request.GetCall().GetPolicy())
 		return nil, status.Error(codes.ResourceExhausted, s.inFlight.refusal())
 	}
 	judged := make(chan *workerv1.Outcome, 1)
@@ -108,21 +108,21 @@ func (s *service) Review(ctx context.Context, request *workerv1.ReviewRequest) (
 	}
 }
 
-// ReviewStream judges many calls.
+// ReviewStream decides many policy calls.
 func (s *service) ReviewStream(stream workerv1.Worker_ReviewStreamServer) error {
 	s.streams.Add(1)
 	defer s.streams.Add(-1)
-	return newConversation(s, stream).run()
+	return newReviewStream(s, stream).run()
 }
 
-// documentOf a call that brings it along; nil: it does not. "document_index and timeout are not used here."
+// documentOf returns the document in a call; nil: the call has none. "document_index and timeout are not used here."
 func documentOf(call *workerv1.PolicyCall) []byte {
 	source, is := call.GetDocumentSource().(*workerv1.PolicyCall_Document)
 	if !is {
 		return nil
 	}
 	if source.Document == nil {
-		return []byte{} // an empty one is there, and is no JSON
+		return []byte{} // present but empty, which is not JSON
 	}
 	return source.Document
 }

@@ -12,24 +12,23 @@ import (
 	kubejson "sigs.k8s.io/json"
 )
 
-// A policy's settings: JSON from the operator's configuration, converted and checked before anything is judged.
+// Converts and caches a policy's settings: JSON from the operator's configuration.
 //
-// Settings are one JSON object, never empty: no settings are {}. The same conversion runs in ValidateSettings (when
-// the configuration is loaded) and before the first call; equal settings are equal bytes, so what was converted is
-// kept by its bytes.
+// Settings are one JSON object; no settings are {}. The same conversion runs in ValidateSettings (when the
+// configuration is loaded) and before the first call. Equal settings have equal bytes, so the cache key is the text.
 
-// NoSettings are the settings of a policy that has none: {} and nothing else.
+// NoSettings are the settings of a policy without settings: only {} is valid.
 type NoSettings struct{}
 
-// settingsType is what a policy's settings must be.
+// settingsType converts and checks settings of type S.
 type settingsType[S any] struct {
 	loose bool
 	check func(settings S, findings *Findings)
 }
 
-// read makes settings of their JSON text.
+// read converts the JSON text of settings.
 //
-// It returns the settings and what the operator should be warned about, or all that is wrong with them.
+// It returns the settings and warnings, or all errors.
 func (t settingsType[S]) read(text []byte) (settings S, warnings []string, errors SettingsErrors) {
 	if !json.Valid(text) || kindOf(text) != "an object" {
 		found := kindOf(text)
@@ -59,18 +58,18 @@ func (t settingsType[S]) read(text []byte) (settings S, warnings []string, error
 	return settings, findings.warnings, findings.errors
 }
 
-// keptSettings are those that were converted last, by policy and bytes, bounded in number and in the size of their
-// text. What does not convert is not kept: it is not worth a place, and says so again each time.
-type keptSettings struct {
+// settingsCache caches converted settings by policy and text. It removes the least recently used, and is limited in
+// number and in the size of texts. Invalid settings are not cached.
+type settingsCache struct {
 	mu     sync.Mutex
 	byText map[settingsKey]*list.Element
-	latest *list.List // of *kept, the one that was used last in front
+	latest *list.List // of *cachedSettings, the most recently used in front
 	bytes  int
 }
 
 type settingsKey struct{ policy, text string }
 
-type kept struct {
+type cachedSettings struct {
 	key     settingsKey
 	once    sync.Once
 	value   any
@@ -78,53 +77,53 @@ type kept struct {
 	dropped bool
 }
 
-func newKeptSettings() *keptSettings {
-	return &keptSettings{byText: map[settingsKey]*list.Element{}, latest: list.New()}
+func newSettingsCache() *settingsCache {
+	return &settingsCache{byText: map[settingsKey]*list.Element{}, latest: list.New()}
 }
 
-// read gives a policy's settings, converted only when they are not kept. Calls that come while they are converted
-// wait for it.
-func (k *keptSettings) read(called *policy, text []byte) (any, error) {
-	entry := k.entry(settingsKey{called.name, string(text)})
+// read returns a policy's settings, and converts them if they are not cached. Concurrent calls wait for the same
+// conversion.
+func (c *settingsCache) read(policy *policy, text []byte) (any, error) {
+	entry := c.entry(settingsKey{policy.name, string(text)})
 	entry.once.Do(func() {
-		entry.wrong = SettingsErrors{{"", "the settings could not be checked"}} // stands if the check ends its goroutine
-		entry.value, _, entry.wrong = called.settings(text)
+		entry.wrong = SettingsErrors{{"", "the settings could not be checked"}} // stays if the check ends its goroutine
+		entry.value, _, entry.wrong = policy.settings(text)
 	})
 	if len(entry.wrong) > 0 {
-		k.drop(entry)
+		c.drop(entry)
 		return nil, entry.wrong
 	}
 	return entry.value, nil
 }
 
-func (k *keptSettings) entry(key settingsKey) *kept {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if found, is := k.byText[key]; is {
-		k.latest.MoveToFront(found)
-		return found.Value.(*kept)
+func (c *settingsCache) entry(key settingsKey) *cachedSettings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found, is := c.byText[key]; is {
+		c.latest.MoveToFront(found)
+		return found.Value.(*cachedSettings)
 	}
-	made := &kept{key: key}
-	k.byText[key] = k.latest.PushFront(made)
-	k.bytes += len(key.text)
-	for len(k.byText) > settingsKept || k.bytes > settingsKeptBytes {
-		k.remove(k.latest.Back().Value.(*kept))
+	made := &cachedSettings{key: key}
+	c.byText[key] = c.latest.PushFront(made)
+	c.bytes += len(key.text)
+	for len(c.byText) > settingsKept || c.bytes > settingsKeptBytes {
+		c.remove(c.latest.Back().Value.(*cachedSettings))
 	}
 	return made
 }
 
-func (k *keptSettings) drop(entry *kept) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.remove(entry)
+func (c *settingsCache) drop(entry *cachedSettings) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(entry)
 }
 
-func (k *keptSettings) remove(entry *kept) {
+func (c *settingsCache) remove(entry *cachedSettings) {
 	if entry.dropped {
 		return
 	}
 	entry.dropped = true
-	k.latest.Remove(k.byText[entry.key])
-	delete(k.byText, entry.key)
-	k.bytes -= len(entry.key.text)
+	c.latest.Remove(c.byText[entry.key])
+	delete(c.byText, entry.key)
+	c.bytes -= len(entry.key.text)
 }

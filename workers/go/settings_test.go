@@ -30,7 +30,7 @@ type allKindsEmbedded struct {
 	Inherited bool `json:"inherited,omitzero"`
 }
 
-// allKindsOddOne decodes itself.
+// allKindsOddOne has its own decoder.
 type allKindsOddOne struct{ number int }
 
 func (o *allKindsOddOne) UnmarshalJSON(text []byte) error {
@@ -57,7 +57,7 @@ var ofAllKinds = worker.Policy[allKinds]{
 	},
 }
 
-// findings of ValidateSettings, as lines.
+// findings returns the errors and warnings of ValidateSettings, as lines.
 func findings(t *testing.T, connected *client, policy, settings string) []string {
 	t.Helper()
 	answer, err := connected.ValidateSettings(within(t), &workerv1.ValidateSettingsRequest{Policy: policy, Settings: []byte(settings)})
@@ -74,7 +74,7 @@ func findings(t *testing.T, connected *client, policy, settings string) []string
 	return lines
 }
 
-func TestEveryMistakeInSettingsIsNamedAtItsPlace(t *testing.T) {
+func TestEveryErrorInSettingsHasItsPointer(t *testing.T) {
 	connected := served(t, worker.Options{}, ofAllKinds)
 	cases := map[string][]string{
 		`{"name":"a","on":null,"labels":{"a":"b"},"nested":[{"Key":[1]}],"any":{"x":1},"bytes":"YQ==","checked":{"a":1},"inherited":true,"share":1,"count":-1}`: nil,
@@ -109,7 +109,7 @@ func TestEveryMistakeInSettingsIsNamedAtItsPlace(t *testing.T) {
 	}
 }
 
-func TestUnknownMembersAreWarningsWhereTheAuthorSaysSo(t *testing.T) {
+func TestAllowUnknownSettingsMakesUnknownMembersWarnings(t *testing.T) {
 	loose := ofAllKinds
 	loose.AllowUnknownSettings = true
 	found := findings(t, served(t, worker.Options{}, loose), "all-kinds", `{"name":"a","other":1}`)
@@ -118,7 +118,7 @@ func TestUnknownMembersAreWarningsWhereTheAuthorSaysSo(t *testing.T) {
 	}
 }
 
-func TestAPolicyWithoutSettingsTakesNone(t *testing.T) {
+func TestAPolicyWithoutSettingsAcceptsOnlyAnEmptyObject(t *testing.T) {
 	connected := served(t, worker.Options{}, sound)
 	if found := findings(t, connected, "sound", "{}"); found != nil {
 		t.Error(found)
@@ -131,7 +131,7 @@ func TestAPolicyWithoutSettingsTakesNone(t *testing.T) {
 	}
 }
 
-func TestSettingsThatCannotBeUsedAreAFailureThatSaysSo(t *testing.T) {
+func TestInvalidSettingsAreAFailure(t *testing.T) {
 	called := call("all-kinds", worker.Validating)
 	called.Settings = []byte(`{"name":1,"x":2}`)
 	failed := served(t, worker.Options{}, ofAllKinds).review(t, called).GetFailure()
@@ -153,12 +153,12 @@ func TestSettingsAreConvertedOnceForEachDistinctText(t *testing.T) {
 	for id := range uint64(100) {
 		called := call("counting", worker.Validating)
 		called.Settings = fmt.Appendf(nil, `{"a":%d}`, id%2)
-		stream.say(item(id, called))
+		stream.send(item(id, called))
 	}
 	for range 100 {
-		id, outcome := stream.hear()
-		if said := outcome.GetDeny().GetMessage(); said != fmt.Sprint(id%2) {
-			t.Errorf("%d: %s", id, said)
+		id, outcome := stream.next()
+		if text := outcome.GetDeny().GetMessage(); text != fmt.Sprint(id%2) {
+			t.Errorf("%d: %s", id, text)
 		}
 	}
 	if checks.Load() != 2 {
@@ -166,7 +166,7 @@ func TestSettingsAreConvertedOnceForEachDistinctText(t *testing.T) {
 	}
 }
 
-func TestMoreSettingsThanAreKeptAreConvertedAgain(t *testing.T) {
+func TestSettingsRemovedFromTheCacheAreConvertedAgain(t *testing.T) {
 	var checks atomic.Int32
 	counting := worker.Policy[map[string]int]{
 		Name: "counting", Phase: worker.Validating,
@@ -188,7 +188,7 @@ func TestMoreSettingsThanAreKeptAreConvertedAgain(t *testing.T) {
 	}
 }
 
-func TestTheSchemaSaysWhatTheConversionDoes(t *testing.T) {
+func TestTheSchemaRequiresTheSameAsTheConversion(t *testing.T) {
 	described, err := served(t, worker.Options{}, ofAllKinds).Describe(within(t), &workerv1.DescribeRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func TestHealthIsKnownForTheWorkerAndItsService(t *testing.T) {
 	}
 }
 
-// stopped stops a server in the background; what is returned is closed when it has stopped.
+// stopped stops a server in the background, and returns a channel that is closed when it has stopped.
 func stopped(server *worker.Server) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -46,7 +46,7 @@ func stopped(server *worker.Server) <-chan struct{} {
 	return done
 }
 
-func TestAWorkerThatStopsIsALameDuckFirst(t *testing.T) {
+func TestAStoppingWorkerIsALameDuckFirst(t *testing.T) {
 	policy, begun, _ := waiting()
 	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: time.Hour}}, policy, sound)
 	watch, err := connected.health.Watch(within(t), &healthv1.HealthCheckRequest{})
@@ -57,7 +57,7 @@ func TestAWorkerThatStopsIsALameDuckFirst(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	stream, idle := connected.stream(t), connected.stream(t)
-	stream.say(item(1, call("waits", worker.Validating))) // or it might stop before the rest has come, on a busy machine
+	stream.send(item(1, call("waits", worker.Validating))) // an open call: on a busy machine the worker could stop before the next messages
 	await(t, begun, "the call")
 	done := stopped(connected.server)
 	if answer, err := watch.Recv(); answer.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
@@ -67,23 +67,23 @@ func TestAWorkerThatStopsIsALameDuckFirst(t *testing.T) {
 		t.Errorf("a watch should end: %v", err)
 	}
 	// "Whatever still comes is answered"
-	stream.say(item(2, call("sound", worker.Validating)))
-	if id, outcome := stream.hear(); id != 2 || outcome.GetAllow() == nil {
+	stream.send(item(2, call("sound", worker.Validating)))
+	if id, outcome := stream.next(); id != 2 || outcome.GetAllow() == nil {
 		t.Error(id, outcome)
 	}
 	if connected.review(t, call("sound", worker.Validating)).GetAllow() == nil {
 		t.Error("a Review that still comes should be answered")
 	}
-	stream.say(cancelOf(1))
+	stream.send(cancelOf(1))
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	stream.hearEnd()
-	idle.hearEnd() // nobody half-closes it, and nothing comes
+	stream.expectEnd()
+	idle.expectEnd() // the client has not half-closed it, and sends nothing
 	await(t, done, "the end")
 }
 
-func TestWhatIsOpenIsAnsweredBeforeTheEnd(t *testing.T) {
+func TestOpenCallsAreAnsweredBeforeTheEnd(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	slow := deciding("slow", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
 		begun <- struct{}{}
@@ -92,7 +92,7 @@ func TestWhatIsOpenIsAnsweredBeforeTheEnd(t *testing.T) {
 	})
 	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: time.Hour}}, slow)
 	stream := connected.stream(t)
-	stream.say(item(1, call("slow", worker.Validating)))
+	stream.send(item(1, call("slow", worker.Validating)))
 	await(t, begun, "the call")
 	done := stopped(connected.server)
 	for {
@@ -105,18 +105,18 @@ func TestWhatIsOpenIsAnsweredBeforeTheEnd(t *testing.T) {
 		}
 	}
 	close(release)
-	if id, outcome := stream.hear(); id != 1 || outcome.GetAllow() == nil {
+	if id, outcome := stream.next(); id != 1 || outcome.GetAllow() == nil {
 		t.Error(id, outcome)
 	}
-	stream.hearEnd()
+	stream.expectEnd()
 	await(t, done, "the end")
 }
 
-func TestAfterTheGracePeriodWhatIsOpenIsCancelled(t *testing.T) {
+func TestOpenCallsAreCancelledAfterTheGracePeriod(t *testing.T) {
 	policy, begun, ended := waiting()
 	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: 100 * time.Millisecond}}, policy)
 	stream := connected.stream(t)
-	stream.say(item(1, call("waits", worker.Validating)))
+	stream.send(item(1, call("waits", worker.Validating)))
 	await(t, begun, "the call")
 	done := stopped(connected.server)
 	await(t, ended, "the end of the work")
@@ -126,7 +126,7 @@ func TestAfterTheGracePeriodWhatIsOpenIsCancelled(t *testing.T) {
 	}
 }
 
-func TestWhoeverConnectsAndSaysNothingDoesNotHoldUpTheEnd(t *testing.T) {
+func TestASilentConnectionDoesNotDelayTheStop(t *testing.T) {
 	connected := served(t, worker.Options{Limits: worker.Limits{GracePeriod: 100 * time.Millisecond}}, sound)
 	silent, err := net.Dial("tcp", connected.server.Address())
 	if err != nil {

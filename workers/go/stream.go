@@ -15,46 +15,46 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// One ReviewStream: many calls over one connection, each answered as soon as it is known.
+// Serves one ReviewStream: many policy calls at the same time, each answered as soon as its outcome is known.
 //
 // The rules:
 //
 //   - An id is open from its call until its outcome is written. Each open id gets exactly one outcome, in any order:
-//     a verdict, or a failure when its time is over, its document is not there, or the worker is full. A cancelled
-//     one gets none.
-//   - An id that comes again while it is open is two questions with one name: the first is dropped and one failure
-//     is the answer to both, since a verdict could be taken for the other's.
-//   - Each call runs in a goroutine of its own, so an outcome waits for no other one. A call holds its place in
-//     flight until its function has really ended.
-//   - Everything that is known when the writer looks travels in one message, up to a size.
-//   - A gateway that does not read its answers is not read either: what is not written is bounded.
-//   - When the gateway half-closes, what is open is answered, and the stream ends. When it breaks, everything open
-//     is cancelled.
-//   - Told to stop, the worker answers what still comes, until nothing is open and nothing has come for a while: the
-//     gateway needs a moment to hear of it.
+//     a verdict, or a failure if its timeout is over, its document is missing, or the worker is at its limit. A
+//     cancelled id gets none.
+//   - If a call has the id of an open call, the first call is dropped and both get one failure: the gateway could
+//     take the verdict of one for that of the other.
+//   - Each call runs in a goroutine of its own, so no outcome waits for another call. A call counts as in flight
+//     until its function has returned.
+//   - The writer sends all known outcomes in one message, up to a size.
+//   - Unwritten outcomes are limited: from a gateway that does not read, the worker reads no more.
+//   - After the gateway half-closes, the open calls are answered, and the stream ends. If the stream breaks, all open
+//     calls are cancelled.
+//   - A stopping worker still answers new calls, because the gateway notices the stop a delay later. The stream ends
+//     when no call is open and no message has arrived for quietPeriod.
 
-// quietPeriod is how long nothing must have come before a worker that is told to stop takes it that nothing will. A
-// gateway hears of the stop over a Watch, in the time of one message; half a second is that on a loaded machine.
+// quietPeriod without calls means to a stopping worker that the gateway sends no more. The gateway learns of the stop
+// from a health Watch, in the time of one message; half a second suffices on a loaded machine.
 const quietPeriod = 500 * time.Millisecond
 
-// conversation serves one stream: a goroutine that reads, one that writes, and one for each call.
-type conversation struct {
+// reviewStream serves one stream, with one goroutine that reads, one that writes, and one for each call.
+type reviewStream struct {
 	service *service
 	stream  workerv1.Worker_ReviewStreamServer
 
-	wake    chan struct{} // something to write, or an end to see
-	written chan struct{} // there may be room again
-	settled chan struct{} // nobody is left who is worth a moment
+	wake    chan struct{} // an outcome to write, or the end of the stream
+	written chan struct{} // the outbox may have room
+	settled chan struct{} // no open call is worth waiting for
 
-	mu         sync.Mutex
-	open       map[uint64]*openCall
-	slow       int // so many of those that are open are not waited for (gather)
-	vain       int // moments on end that brought nothing
-	outbox     *outbox
-	noMore     bool  // the gateway has half-closed
-	broken     error // why nothing can be read any more
-	lastCame   time.Time
-	quietSince time.Time // when the worker was told to stop; zero: it was not
+	mu          sync.Mutex
+	open        map[uint64]*openCall
+	slow        int // number of open calls for which batching does not wait (awaitBatch)
+	emptyDelays int // consecutive waits without a new outcome
+	outbox      *outbox
+	halfClosed  bool  // the gateway has half-closed
+	broken      error // error of Recv
+	lastMessage time.Time
+	quietSince  time.Time // when the worker began to stop; zero: it has not
 }
 
 // openCall is a call without an outcome.
@@ -63,8 +63,8 @@ type openCall struct {
 	cancel context.CancelFunc
 }
 
-func newConversation(service *service, stream workerv1.Worker_ReviewStreamServer) *conversation {
-	return &conversation{
+func newReviewStream(service *service, stream workerv1.Worker_ReviewStreamServer) *reviewStream {
+	return &reviewStream{
 		service: service,
 		stream:  stream,
 		wake:    make(chan struct{}, 1),
@@ -75,26 +75,26 @@ func newConversation(service *service, stream workerv1.Worker_ReviewStreamServer
 	}
 }
 
-// run answers until the gateway half-closes, the worker stops, or the stream breaks. Whoever still runs then is
-// cancelled by the stream's context.
-func (c *conversation) run() error {
-	go c.read()
-	stopping := c.service.stopping
+// run serves the stream until the gateway half-closes it, the worker stops, or the stream breaks. Then the stream's
+// context cancels running calls.
+func (s *reviewStream) run() error {
+	go s.read()
+	stopping := s.service.stopping
 	quiet := time.NewTimer(0)
 	quiet.Stop()
 	defer quiet.Stop()
-	moment := time.NewTimer(0)
-	moment.Stop()
-	defer moment.Stop()
+	delay := time.NewTimer(0)
+	delay.Stop()
+	defer delay.Stop()
 	for {
-		// Let goroutines that are about to answer do so first: then it travels in one message.
+		// Goroutines that are about to answer run first, so that their outcomes join the message.
 		runtime.Gosched()
-		batch, after, end := c.next()
+		batch, after, end := s.next()
 		if batch != nil {
-			if err := c.stream.Send(batch); err != nil {
+			if err := s.stream.Send(batch); err != nil {
 				return err
 			}
-			nudge(c.written)
+			notify(s.written)
 			continue
 		}
 		if end != nil {
@@ -104,76 +104,76 @@ func (c *conversation) run() error {
 			quiet.Reset(after)
 		}
 		select {
-		case <-c.wake:
-			c.gather(moment)
+		case <-s.wake:
+			s.awaitBatch(delay)
 		case <-quiet.C:
 		case <-stopping:
 			stopping = nil
-			c.stop()
-		case <-c.stream.Context().Done():
-			return status.FromContextError(c.stream.Context().Err()).Err()
+			s.stop()
+		case <-s.stream.Context().Done():
+			return status.FromContextError(s.stream.Context().Err()).Err()
 		}
 	}
 }
 
-// gatherFor is how long an outcome waits for others that are being worked on, so that they travel in one message. A
-// message costs the gateway some 100 µs, which it shares among all that is in it. Where nothing else is to be done Go's
-// timers come a millisecond late (it waits for its sockets in whole milliseconds), so that is what a moment can take.
-const gatherFor = 100 * time.Microsecond
+// batchDelay is how long an outcome waits for those of other open calls, to be sent in one message. A message costs
+// the gateway some 100 µs, whatever the number of outcomes in it. In an idle process Go's timers are up to a
+// millisecond late (it polls sockets in whole milliseconds), so a delay can take that long.
+const batchDelay = 100 * time.Microsecond
 
-// vainMoments on end that brought nothing say that what is open waits for something else than a processor. One says
-// little: on a busy machine nobody may have run.
-const vainMoments = 4
+// maxEmptyDelays consecutive delays without a new outcome mean that the open calls do not wait for a processor. One
+// is not enough: on a busy machine no call may have run.
+const maxEmptyDelays = 4
 
-// gather waits so long, or until nothing is open any more. After some moments in vain nobody waits again for what is
-// open then: one slow policy must not delay whatever is called beside it.
-func (c *conversation) gather(moment *time.Timer) {
-	c.mu.Lock()
-	before := len(c.outbox.byID)
-	worthIt := len(c.open) > c.slow && before > 0
+// awaitBatch waits for batchDelay, or until no call is open. After maxEmptyDelays it no longer waits for the calls
+// that are open: one slow policy must not delay the others.
+func (s *reviewStream) awaitBatch(delay *time.Timer) {
+	s.mu.Lock()
+	before := len(s.outbox.byID)
+	worthIt := len(s.open) > s.slow && before > 0
 	select {
-	case <-c.settled: // of what was open before
+	case <-s.settled: // of earlier calls
 	default:
 	}
-	c.mu.Unlock()
+	s.mu.Unlock()
 	if !worthIt {
 		return
 	}
-	moment.Reset(gatherFor)
+	delay.Reset(batchDelay)
 	select {
-	case <-c.settled:
-		moment.Stop()
-	case <-moment.C:
-		c.mu.Lock()
-		if len(c.outbox.byID) > before {
-			c.vain = 0
-		} else if c.vain++; c.vain == vainMoments {
-			c.slow, c.vain = len(c.open), 0
+	case <-s.settled:
+		delay.Stop()
+	case <-delay.C:
+		s.mu.Lock()
+		if len(s.outbox.byID) > before {
+			s.emptyDelays = 0
+		} else if s.emptyDelays++; s.emptyDelays == maxEmptyDelays {
+			s.slow, s.emptyDelays = len(s.open), 0
 		}
-		c.mu.Unlock()
-	case <-c.stream.Context().Done():
+		s.mu.Unlock()
+	case <-s.stream.Context().Done():
 	}
 }
 
-// next is what is to be written; or how the stream ends; or after how long to look again (0: when woken).
-func (c *conversation) next() (batch *workerv1.ReviewStreamResponse, after time.Duration, end func() error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.broken != nil {
-		return nil, 0, func() error { return c.broken }
+// next returns the batch to write, or how the stream ends, or the time until the next check (0: when woken).
+func (s *reviewStream) next() (batch *workerv1.ReviewStreamResponse, after time.Duration, end func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken != nil {
+		return nil, 0, func() error { return s.broken }
 	}
-	if batch = c.outbox.batch(); batch != nil || len(c.open) > 0 {
+	if batch = s.outbox.batch(); batch != nil || len(s.open) > 0 {
 		return batch, 0, nil
 	}
-	if c.noMore {
+	if s.halfClosed {
 		return nil, 0, func() error { return nil }
 	}
-	if c.quietSince.IsZero() {
+	if s.quietSince.IsZero() {
 		return nil, 0, nil
 	}
-	latest := c.quietSince
-	if c.lastCame.After(latest) {
-		latest = c.lastCame
+	latest := s.quietSince
+	if s.lastMessage.After(latest) {
+		latest = s.lastMessage
 	}
 	if after = quietPeriod - time.Since(latest); after > 0 {
 		return nil, after, nil
@@ -181,163 +181,164 @@ func (c *conversation) next() (batch *workerv1.ReviewStreamResponse, after time.
 	return nil, 0, func() error { return nil }
 }
 
-func (c *conversation) stop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.quietSince = time.Now()
+func (s *reviewStream) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quietSince = time.Now()
 }
 
 // ------------------------------------------------------------------------------------------------------------------ in
 
-func (c *conversation) read() {
-	for c.roomForMore() {
-		batch, err := c.stream.Recv()
+func (s *reviewStream) read() {
+	for s.roomForMore() {
+		batch, err := s.stream.Recv()
 		if err != nil {
-			c.mu.Lock()
+			s.mu.Lock()
 			if errors.Is(err, io.EOF) {
-				c.noMore = true
+				s.halfClosed = true
 			} else {
-				c.broken = err
+				s.broken = err
 			}
-			c.mu.Unlock()
-			nudge(c.wake)
+			s.mu.Unlock()
+			notify(s.wake)
 			return
 		}
-		c.take(batch, time.Now())
-		nudge(c.wake)
+		s.take(batch, time.Now())
+		notify(s.wake)
 	}
 }
 
-// roomForMore waits until what is not written is within its bounds. False: the stream is over.
-func (c *conversation) roomForMore() bool {
+// roomForMore waits until the outbox is below its limits. False: the stream has ended.
+func (s *reviewStream) roomForMore() bool {
 	for {
-		c.mu.Lock()
-		full := len(c.outbox.byID) > c.service.limits.InFlight || c.outbox.bytes > c.service.limits.MessageBytes
-		c.mu.Unlock()
+		s.mu.Lock()
+		full := len(s.outbox.byID) > s.service.limits.InFlight || s.outbox.bytes > s.service.limits.MessageBytes
+		s.mu.Unlock()
 		if !full {
 			return true
 		}
 		select {
-		case <-c.written:
-		case <-c.stream.Context().Done():
+		case <-s.written:
+		case <-s.stream.Context().Done():
 			return false
 		}
 	}
 }
 
-func (c *conversation) take(batch *workerv1.ReviewStreamRequest, arrived time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lastCame = arrived
+func (s *reviewStream) take(batch *workerv1.ReviewStreamRequest, arrived time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastMessage = arrived
 	for _, item := range batch.GetItems() {
-		switch called := item.GetItem().(type) {
+		switch received := item.GetItem().(type) {
 		case *workerv1.ReviewStreamRequest_RequestItem_Call:
-			c.begin(item.GetId(), called.Call, batch.GetDocuments(), arrived)
+			s.begin(item.GetId(), received.Call, batch.GetDocuments(), arrived)
 		case *workerv1.ReviewStreamRequest_RequestItem_Cancel:
-			c.drop(item.GetId())
-		default: // of a newer contract: "fields unknown to the receiver are ignored"
-			slog.Debug(fmt.Sprintf("an item without call or cancel was ignored (id %d)", item.GetId()))
+			s.drop(item.GetId())
+		default: // from a newer version of the contract: "fields unknown to the receiver are ignored"
+			slog.Debug(fmt.Sprintf("ignored an item without call or cancel (id %d)", item.GetId()))
 		}
 	}
 }
 
-// begin takes a call, or answers it at once.
-func (c *conversation) begin(id uint64, call *workerv1.PolicyCall, documents [][]byte, arrived time.Time) {
-	if c.open[id] != nil || c.outbox.holds(id) {
-		c.drop(id)
-		c.refuse(id, call, fmt.Sprintf("the stream has an open call with id %d already: ids must be unique", id))
+// begin starts a call, or answers it at once with a failure.
+func (s *reviewStream) begin(id uint64, call *workerv1.PolicyCall, documents [][]byte, arrived time.Time) {
+	if s.open[id] != nil || s.outbox.holds(id) {
+		s.drop(id)
+		s.reject(id, call, fmt.Sprintf("the stream has an open call with id %d already: ids must be unique", id))
 		return
 	}
 	document := documentOf(call)
 	if source, is := call.GetDocumentSource().(*workerv1.PolicyCall_DocumentIndex); is {
 		if int(source.DocumentIndex) >= len(documents) {
-			c.refuse(id, call, fmt.Sprintf("document_index is %d, and its message has %d documents", source.DocumentIndex, len(documents)))
+			s.reject(id, call, fmt.Sprintf("document_index is %d, and its message has %d documents", source.DocumentIndex, len(documents)))
 			return
 		}
 		document = documents[source.DocumentIndex]
 	}
-	if !c.service.inFlight.enter() {
-		c.refuse(id, call, c.service.inFlight.refusal())
+	if !s.service.inFlight.enter() {
+		s.reject(id, call, s.service.inFlight.refusal())
 		return
 	}
 	opened := &openCall{call: call}
 	var ctx context.Context
 	if call.GetTimeout() == nil {
-		ctx, opened.cancel = context.WithCancel(c.stream.Context())
+		ctx, opened.cancel = context.WithCancel(s.stream.Context())
 	} else {
-		ctx, opened.cancel = context.WithDeadline(c.stream.Context(), arrived.Add(call.GetTimeout().AsDuration()))
+		ctx, opened.cancel = context.WithDeadline(s.stream.Context(), arrived.Add(call.GetTimeout().AsDuration()))
 	}
-	c.open[id] = opened
-	go c.judge(ctx, id, opened, document)
+	s.open[id] = opened
+	go s.decide(ctx, id, opened, document)
 }
 
-// refuse answers a call that is not taken.
-func (c *conversation) refuse(id uint64, call *workerv1.PolicyCall, message string) {
-	slog.Warn("a call was refused: "+message, "uid", call.GetUid(), "policy", call.GetPolicy())
-	c.outbox.put(id, failure(message, 0, ""))
+// reject answers a call that is not started.
+func (s *reviewStream) reject(id uint64, call *workerv1.PolicyCall, message string) {
+	slog.Warn("policy call rejected: "+message, "uid", call.GetUid(), "policy", call.GetPolicy())
+	s.outbox.put(id, failure(message, 0, ""))
 }
 
-// drop says that nobody waits for this id any more. An unknown id is ignored.
-func (c *conversation) drop(id uint64) {
-	c.outbox.drop(id)
-	if opened := c.open[id]; opened != nil {
+// drop cancels the call with this id, for which the gateway no longer waits. It ignores an unknown id.
+func (s *reviewStream) drop(id uint64) {
+	s.outbox.drop(id)
+	if opened := s.open[id]; opened != nil {
 		opened.cancel()
-		c.close(id)
+		s.close(id)
 	}
 }
 
-// close says that an id is open no longer. Which ones are slow is not kept: those that are open at most.
-func (c *conversation) close(id uint64) {
-	delete(c.open, id)
-	c.slow = min(c.slow, len(c.open))
-	if len(c.open) <= c.slow {
-		nudge(c.settled)
+// close removes an id from the open ones. slow is a count without ids, at most the number of open calls.
+func (s *reviewStream) close(id uint64) {
+	delete(s.open, id)
+	s.slow = min(s.slow, len(s.open))
+	if len(s.open) <= s.slow {
+		notify(s.settled)
 	}
 }
 
 // ----------------------------------------------------------------------------------------------------------------- out
 
-// judge answers an open call, in a goroutine of its own.
-func (c *conversation) judge(ctx context.Context, id uint64, opened *openCall, document []byte) {
+// decide answers an open call, in a goroutine of its own.
+func (s *reviewStream) decide(ctx context.Context, id uint64, opened *openCall, document []byte) {
 	defer opened.cancel()
-	// A policy that does not look at its context is not waited for; its place is free when it has ended.
-	unheard := context.AfterFunc(ctx, func() {
+	// At its timeout the call gets a failure, even if the policy ignores its context. It counts as in flight until it
+	// returns.
+	stopTimeout := context.AfterFunc(ctx, func() {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			c.answer(id, opened, nil)
+			s.answer(id, opened, nil)
 		}
 	})
-	defer unheard()
+	defer stopTimeout()
 	deliver := func(outcome *workerv1.Outcome) {
-		c.service.inFlight.leave()
+		s.service.inFlight.leave()
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			outcome = nil // late, or an error that says so
+			outcome = nil // too late, or an error that reports the timeout
 		}
-		c.answer(id, opened, outcome)
+		s.answer(id, opened, outcome)
 	}
 	if ctx.Err() != nil {
 		deliver(nil)
 		return
 	}
-	c.service.judge.answer(ctx, opened.call, document, opened.call.GetTraceparent(), deliver)
+	s.service.judge.answer(ctx, opened.call, document, opened.call.GetTraceparent(), deliver)
 }
 
-// answer puts the outcome of a call that is still open to what will be written; nil: its time is over.
-func (c *conversation) answer(id uint64, opened *openCall, outcome *workerv1.Outcome) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open[id] != opened {
+// answer queues the outcome of a call, if the call is still open; nil: its timeout is over.
+func (s *reviewStream) answer(id uint64, opened *openCall, outcome *workerv1.Outcome) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[id] != opened {
 		return
 	}
-	c.close(id)
+	s.close(id)
 	if outcome == nil {
-		outcome = c.service.judge.timedOut(opened.call)
+		outcome = s.service.judge.timeoutOutcome(opened.call)
 	}
-	c.outbox.put(id, outcome)
-	nudge(c.wake)
+	s.outbox.put(id, outcome)
+	notify(s.wake)
 }
 
-// nudge wakes whoever waits on a channel of one place, now or when it looks next.
-func nudge(channel chan struct{}) {
+// notify wakes the receiver of a channel with a buffer of one, now or at its next receive.
+func notify(channel chan struct{}) {
 	select {
 	case channel <- struct{}{}:
 	default:

@@ -27,35 +27,35 @@ func TestAFastCallOvertakesASlowOneOfTheSameMessage(t *testing.T) {
 		return nil, nil
 	})
 	stream := served(t, worker.Options{}, slow, sound).stream(t)
-	stream.say(item(1, call("slow", worker.Validating)), item(2, call("sound", worker.Validating)))
-	if id, _ := stream.hear(); id != 2 {
+	stream.send(item(1, call("slow", worker.Validating)), item(2, call("sound", worker.Validating)))
+	if id, _ := stream.next(); id != 2 {
 		t.Errorf("%d was first", id)
 	}
 	close(release)
-	if id, outcome := stream.hear(); id != 1 || outcome.GetAllow() == nil {
+	if id, outcome := stream.next(); id != 1 || outcome.GetAllow() == nil {
 		t.Error(id, outcome)
 	}
 }
 
-func TestThousandCallsOfOneMessageGetAnAnswerEach(t *testing.T) {
+func TestEachOfAThousandCallsInOneMessageIsAnswered(t *testing.T) {
 	stream := served(t, worker.Options{}, echoes).stream(t)
 	var items []*workerv1.ReviewStreamRequest_RequestItem
 	for id := range uint64(1000) {
 		items = append(items, item(id, callAbout("echoes", worker.Validating, fmt.Sprintf(`{"name":"%d"}`, id))))
 	}
-	stream.say(items...)
+	stream.send(items...)
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
 	answered := map[uint64]bool{}
 	for range 1000 {
-		id, outcome := stream.hear()
+		id, outcome := stream.next()
 		if outcome.GetDeny().GetMessage() != fmt.Sprintf(`{"name":"%d"}`, id) || answered[id] {
 			t.Error(id, outcome)
 		}
 		answered[id] = true
 	}
-	stream.hearEnd()
+	stream.expectEnd()
 }
 
 func TestDocumentsAreFoundByTheirIndexInTheSameMessage(t *testing.T) {
@@ -76,47 +76,47 @@ func TestDocumentsAreFoundByTheirIndexInTheSameMessage(t *testing.T) {
 	}
 	wanted := map[uint64]string{0: `{"name":"0"}`, 1: `{"name":"1"}`, 2: `{"name":"1"}`, 3: "document_index is 2, and its message has 2 documents"}
 	for range wanted {
-		id, outcome := stream.hear()
-		if said := outcome.GetDeny().GetMessage() + outcome.GetFailure().GetMessage(); said != wanted[id] {
-			t.Error(id, said)
+		id, outcome := stream.next()
+		if text := outcome.GetDeny().GetMessage() + outcome.GetFailure().GetMessage(); text != wanted[id] {
+			t.Error(id, text)
 		}
 	}
 }
 
-func TestACancelStopsTheWorkAndSendsNoOutcome(t *testing.T) {
+func TestACancelStopsThePolicyAndSendsNoOutcome(t *testing.T) {
 	policy, begun, ended := waiting()
 	stream := served(t, worker.Options{}, policy, sound).stream(t)
-	stream.say(item(1, call("waits", worker.Validating)))
+	stream.send(item(1, call("waits", worker.Validating)))
 	await(t, begun, "the call")
-	stream.say(cancelOf(1), cancelOf(99))
+	stream.send(cancelOf(1), cancelOf(99))
 	if why := await(t, ended, "the end of the work"); !errors.Is(why, context.Canceled) {
 		t.Error(why)
 	}
-	stream.say(item(1, call("sound", worker.Validating))) // the id is free again
-	if id, outcome := stream.hear(); id != 1 || outcome.GetAllow() == nil {
+	stream.send(item(1, call("sound", worker.Validating))) // the id is free again
+	if id, outcome := stream.next(); id != 1 || outcome.GetAllow() == nil {
 		t.Error(id, outcome)
 	}
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	stream.hearEnd()
+	stream.expectEnd()
 }
 
-func TestAnCallWhoseTimeIsOverIsAFailureAndItsWorkIsStopped(t *testing.T) {
+func TestACallWhoseTimeoutIsOverIsAFailureAndItsPolicyIsCancelled(t *testing.T) {
 	policy, begun, ended := waiting()
 	stream := served(t, worker.Options{}, policy, sound).stream(t)
 	short, none := call("waits", worker.Validating), call("sound", worker.Validating)
 	none.Timeout = durationpb.New(0)
 	for given := 50 * time.Millisecond; len(begun) == 0; given *= 2 { // it may be over before anything has begun
 		short.Timeout = durationpb.New(given)
-		stream.say(item(1, short), item(2, none))
-		said := map[uint64]string{
+		stream.send(item(1, short), item(2, none))
+		text := map[uint64]string{
 			1: fmt.Sprintf("policy waits: no answer within the call's timeout of %g s", given.Seconds()),
 			2: "policy sound: no answer within the call's timeout of 0 s",
 		}
-		for range said {
-			id, outcome := stream.hear()
-			if outcome.GetFailure().GetMessage() != said[id] || outcome.GetVersion() != "1" {
+		for range text {
+			id, outcome := stream.next()
+			if outcome.GetFailure().GetMessage() != text[id] || outcome.GetVersion() != "1" {
 				t.Fatal(id, outcome)
 			}
 		}
@@ -126,7 +126,7 @@ func TestAnCallWhoseTimeIsOverIsAFailureAndItsWorkIsStopped(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatIgnoresItsTimeoutIsAnsweredFor(t *testing.T) {
+func TestACallWhosePolicyIgnoresItsTimeoutIsAFailure(t *testing.T) {
 	release := make(chan struct{})
 	deaf := deciding("deaf", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
 		<-release
@@ -135,52 +135,52 @@ func TestAPolicyThatIgnoresItsTimeoutIsAnsweredFor(t *testing.T) {
 	stream := served(t, worker.Options{}, deaf).stream(t)
 	called := call("deaf", worker.Validating)
 	called.Timeout = durationpb.New(50 * time.Millisecond)
-	stream.say(item(1, called))
-	if _, outcome := stream.hear(); !strings.Contains(outcome.GetFailure().GetMessage(), "no answer within") {
+	stream.send(item(1, called))
+	if _, outcome := stream.next(); !strings.Contains(outcome.GetFailure().GetMessage(), "no answer within") {
 		t.Error(outcome)
 	}
-	close(release) // its late answer goes nowhere
+	close(release) // its late answer is dropped
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	stream.hearEnd()
+	stream.expectEnd()
 }
 
-func TestAnIdThatIsOpenAlreadyGetsOneFailureForBoth(t *testing.T) {
+func TestADuplicateIdGetsOneFailureForBothCalls(t *testing.T) {
 	policy, begun, ended := waiting()
 	stream := served(t, worker.Options{}, policy, sound).stream(t)
-	stream.say(item(5, call("waits", worker.Validating)))
+	stream.send(item(5, call("waits", worker.Validating)))
 	await(t, begun, "the first call")
-	stream.say(item(5, call("sound", worker.Validating)))
-	if id, outcome := stream.hear(); id != 5 || !strings.Contains(outcome.GetFailure().GetMessage(), "an open call with id 5 already") {
+	stream.send(item(5, call("sound", worker.Validating)))
+	if id, outcome := stream.next(); id != 5 || !strings.Contains(outcome.GetFailure().GetMessage(), "an open call with id 5 already") {
 		t.Error(id, outcome)
 	}
 	await(t, ended, "the end of the first")
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
-	stream.hearEnd()
+	stream.expectEnd()
 }
 
-func TestAfterAHalfCloseWhatIsOpenIsAnswered(t *testing.T) {
+func TestOpenCallsAreAnsweredAfterAHalfClose(t *testing.T) {
 	release := make(chan struct{})
 	slow := deciding("slow", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
 		<-release
 		return nil, nil
 	})
 	stream := served(t, worker.Options{}, slow).stream(t)
-	stream.say(item(1, call("slow", worker.Validating)))
+	stream.send(item(1, call("slow", worker.Validating)))
 	if err := stream.CloseSend(); err != nil {
 		t.Fatal(err)
 	}
 	close(release)
-	if id, outcome := stream.hear(); id != 1 || outcome.GetAllow() == nil {
+	if id, outcome := stream.next(); id != 1 || outcome.GetAllow() == nil {
 		t.Error(id, outcome)
 	}
-	stream.hearEnd()
+	stream.expectEnd()
 }
 
-func TestABrokenStreamCancelsEverythingOpen(t *testing.T) {
+func TestABrokenStreamCancelsAllOpenCalls(t *testing.T) {
 	policy, begun, ended := waiting()
 	connected := served(t, worker.Options{}, policy)
 	ctx, leave := context.WithCancel(t.Context())
@@ -201,9 +201,9 @@ func TestABrokenStreamCancelsEverythingOpen(t *testing.T) {
 	}
 }
 
-func TestAPeerThatDoesNotReadIsNotReadEither(t *testing.T) {
-	// Each answer has 1 MiB, and what is not written is bounded by 8 MiB, so of 200 calls most must stay unread
-	// until the peer reads.
+func TestTheWorkerStopsReadingFromAPeerThatDoesNotRead(t *testing.T) {
+	// Each answer has 1 MiB, and unwritten outcomes are limited to 8 MiB. So most of 200 calls stay unread until the
+	// peer reads.
 	judged := make(chan struct{}, 1000)
 	floods := deciding("floods", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
 		judged <- struct{}{}
@@ -235,17 +235,17 @@ func TestAPeerThatDoesNotReadIsNotReadEither(t *testing.T) {
 	default:
 	}
 	for range calls {
-		if _, outcome := stream.hear(); len(outcome.GetDeny().GetMessage()) != 1<<20 {
+		if _, outcome := stream.next(); len(outcome.GetDeny().GetMessage()) != 1<<20 {
 			t.Fatal(outcome)
 		}
 	}
 	if err := await(t, sent, "the last call to be sent"); err != nil {
 		t.Error(err)
 	}
-	stream.hearEnd()
+	stream.expectEnd()
 }
 
-func TestAStreamThatCannotBeReadEndsAlone(t *testing.T) {
+func TestAnUnreadableMessageEndsOnlyItsStream(t *testing.T) {
 	connected := served(t, worker.Options{Limits: worker.Limits{MessageBytes: 1000}}, sound)
 	stream := connected.stream(t)
 	if err := stream.Send(&workerv1.ReviewStreamRequest{Documents: [][]byte{make([]byte, 2000)}}); err != nil {

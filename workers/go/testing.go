@@ -6,25 +6,24 @@ import (
 	"fmt"
 )
 
-// Test a policy without a server: a request and settings in, its answer out.
+// Calls a policy without a server, for tests.
 
-// Review is what the policy answers to a request, for tests:
+// Review calls the policy with a request, for tests:
 //
 //	answer, err := requiredLabel.Review(t.Context(), `{"operation": "CREATE", "object": {"metadata": {}}}`, `{"key": "team"}`)
 //
-// The policy is sent what the gateway would send it: no more than it claims as its inputs. So a policy that reads
-// what it does not claim fails its tests, and not its first day in a cluster.
+// The policy gets the document that the gateway would send: only its inputs. So a policy that reads a field that it
+// does not claim fails its tests, not in production.
 //
-//   - request: an AdmissionRequest in its JSON shape, or the parts of it that matter, or a whole AdmissionReview, as
-//     recorded from a cluster: JSON text (string, []byte), or a value that becomes JSON, such as an
-//     admissionv1.AdmissionRequest.
-//   - settings: as the operator would write them, likewise; nil: {}.
+//   - request: an AdmissionRequest, a part of it, or an AdmissionReview as recorded from a cluster: JSON text
+//     (string, []byte), or a value that encodes to JSON, such as an admissionv1.AdmissionRequest.
+//   - settings: as the operator writes them, in the same forms; nil: {}.
 //
-// The error is a mistake in the policy ([New]), [SettingsErrors], an [InvalidDocumentError], an
-// [InvalidAnswerError], or what the policy returns. A nil answer of the policy comes as Allow(); a panic comes
-// through.
+// The error is that of an invalid policy (see [New]), [SettingsErrors], an [InvalidDocumentError], an
+// [InvalidAnswerError], or the error that the policy returns. For a nil answer Review returns Allow(). It does not
+// recover panics.
 func (p Policy[S]) Review(ctx context.Context, request, settings any) (Answer, error) {
-	held, err := p.registered()
+	registered, err := p.registered()
 	if err != nil {
 		return nil, err
 	}
@@ -35,20 +34,20 @@ func (p Policy[S]) Review(ctx context.Context, request, settings any) (Answer, e
 	if err != nil {
 		return nil, fmt.Errorf("the settings: %w", err)
 	}
-	converted, _, wrong := held.settings(text)
+	converted, _, wrong := registered.settings(text)
 	if len(wrong) > 0 {
 		return nil, wrong
 	}
-	called, err := held.request(request)
+	prepared, err := registered.request(request)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := held.judge(ctx, called, converted)
+	answer, err := registered.judge(ctx, prepared, converted)
 	if err == nil && answer == nil {
 		answer = Allow()
 	}
 	if err == nil {
-		err = acceptable(answer, held.phase)
+		err = acceptable(answer, registered.phase)
 	}
 	if err != nil {
 		return nil, err
@@ -56,7 +55,7 @@ func (p Policy[S]) Review(ctx context.Context, request, settings any) (Answer, e
 	return answer, nil
 }
 
-// request is what the policy would be sent of a whole one.
+// request returns the part of a whole request that the gateway would send to the policy.
 func (p *policy) request(whole any) (*Request, error) {
 	text, err := jsonText(whole)
 	if err != nil {
@@ -73,7 +72,7 @@ func (p *policy) request(whole any) (*Request, error) {
 		}
 	}
 	var uid string
-	_ = json.Unmarshal(members["uid"], &uid) // for logs; there may be none
+	_ = json.Unmarshal(members["uid"], &uid) // for logs; may be absent
 	return newRequest(written(projected(members, p.inputs)), uid)
 }
 

@@ -37,7 +37,7 @@ var requiredLabel = worker.Policy[labelSettings]{
 	},
 }
 
-func TestReviewPutsARequestToAPolicyWithoutAServer(t *testing.T) {
+func TestReviewCallsAPolicyWithoutAServer(t *testing.T) {
 	const labelled = `{"operation":"CREATE","object":{"metadata":{"name":"a","labels":{"team":"x"}}}}`
 	for _, request := range []any{labelled, []byte(labelled), `{"kind":"AdmissionReview","request":` + labelled + `}`, map[string]any{"object": nil}} {
 		if answer, err := requiredLabel.Review(t.Context(), request, labelSettings{"team"}); err != nil || !reflect.DeepEqual(answer, worker.Allow()) {
@@ -50,7 +50,7 @@ func TestReviewPutsARequestToAPolicyWithoutAServer(t *testing.T) {
 	}
 }
 
-func TestReviewReturnsEveryMistake(t *testing.T) {
+func TestReviewReturnsEveryError(t *testing.T) {
 	var settings worker.SettingsErrors
 	if _, err := requiredLabel.Review(t.Context(), "{}", nil); !errors.As(err, &settings) || settings[0].Pointer != "/key" {
 		t.Error(err)
@@ -72,7 +72,7 @@ func TestReviewReturnsEveryMistake(t *testing.T) {
 	}
 }
 
-func TestReviewShowsAPolicyWhatItClaimsAndNothingElse(t *testing.T) {
+func TestReviewShowsAPolicyOnlyItsInputs(t *testing.T) {
 	const request = `{"uid":"u","operation":"CREATE","kind":{"kind":"Pod"},"dryRun":false,"name":"n","namespaceObject":{},` +
 		`"object":{"spec":{"containers":[{"name":"a","image":"b","env":[1]},{"name":"c"},7],"volumes":[{}]}}}`
 	for claim, wanted := range map[*worker.Claim]string{

@@ -40,7 +40,7 @@ func newAuthority(t *testing.T) *authority {
 	return made
 }
 
-// sign gives a certificate for a new key, its own if there is none of the authority yet.
+// sign returns a certificate for a new key; the first one is that of the authority itself.
 func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -66,7 +66,7 @@ func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	return made, key
 }
 
-// pair gives a certificate for 127.0.0.1 and its key, in PEM.
+// pair returns a certificate for 127.0.0.1 and its key, in PEM.
 func (a *authority) pair() (certificate, key []byte) {
 	a.t.Helper()
 	made, private := a.sign(&x509.Certificate{
@@ -80,19 +80,19 @@ func (a *authority) pair() (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Raw}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: content})
 }
 
-// pem is the authority's own certificate.
+// pem returns the authority's own certificate.
 func (a *authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }
 
-// trust is how a client trusts the authority, with a certificate of its own or without.
+// trust returns the credentials of a client that trusts the authority, with or without a certificate of its own.
 func (a *authority) trust(own ...tls.Certificate) grpc.DialOption {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
 	return grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: own}))
 }
 
-// client is a certificate for a client.
+// client returns a certificate for a client.
 func (a *authority) client() tls.Certificate {
 	a.t.Helper()
 	made, err := tls.X509KeyPair(a.pair())
@@ -102,7 +102,7 @@ func (a *authority) client() tls.Certificate {
 	return made
 }
 
-// files in a folder of the test's.
+// files is a temporary folder of a test.
 type files struct {
 	t      *testing.T
 	folder string
@@ -117,20 +117,20 @@ func (f files) write(name string, content []byte) string {
 	return path
 }
 
-// serving writes a pair of the authority, and says where.
+// serving writes a pair of the authority, and returns its paths.
 func (f files) serving(from *authority) worker.TLS {
 	certificate, key := from.pair()
 	return worker.TLS{Cert: f.write("cert.pem", certificate), Key: f.write("key.pem", key)}
 }
 
-// code of a Describe over a new connection.
+// code returns the status code of a Describe over a new connection.
 func code(t *testing.T, address string, options ...grpc.DialOption) codes.Code {
 	t.Helper()
 	_, err := connect(t, address, options...).Describe(within(t), &workerv1.DescribeRequest{})
 	return status.Code(err)
 }
 
-func TestWithACertificateItServesTLSAndNothingElse(t *testing.T) {
+func TestWithACertificateOnlyTLSIsServed(t *testing.T) {
 	trusted := newAuthority(t)
 	connected := served(t, worker.Options{TLS: files{t, t.TempDir()}.serving(trusted)}, sound)
 	address := connected.server.Address()
@@ -150,7 +150,7 @@ func TestWithACertificateItServesTLSAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestOnlyClientsOfTheAuthoritiesAreServed(t *testing.T) {
+func TestOnlyClientsOfTheClientCAAreServed(t *testing.T) {
 	trusted, clients := newAuthority(t), newAuthority(t)
 	folder := files{t, t.TempDir()}
 	files := folder.serving(trusted)
@@ -163,11 +163,11 @@ func TestOnlyClientsOfTheAuthoritiesAreServed(t *testing.T) {
 		t.Errorf("without a certificate: %v", found)
 	}
 	if found := code(t, address, trusted.trust(trusted.client())); found != codes.Unavailable {
-		t.Errorf("with a certificate of somebody else: %v", found)
+		t.Errorf("with a certificate of another CA: %v", found)
 	}
 }
 
-func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
+func TestChangedCertificatesAreReloaded(t *testing.T) {
 	before, after, clients, others := newAuthority(t), newAuthority(t), newAuthority(t), newAuthority(t)
 	folder := files{t, t.TempDir()}
 	used := folder.serving(before)
@@ -206,7 +206,7 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 	}
 }
 
-func TestFilesThatCannotBeUsedAreAnError(t *testing.T) {
+func TestUnusableFilesAreAnError(t *testing.T) {
 	folder := files{t, t.TempDir()}
 	sane := folder.serving(newAuthority(t))
 	nothing := folder.write("nothing.pem", []byte("nothing"))

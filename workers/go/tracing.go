@@ -12,25 +12,25 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// Traces, by OpenTelemetry's API and the W3C Trace Context. What becomes of the spans is the author's: without a
-// TracerProvider (otel.SetTracerProvider) nothing is recorded, and the gateway's trace context is the current one
-// in the function all the same.
+// Traces, with OpenTelemetry's API and W3C Trace Context. The author sets the TracerProvider
+// (otel.SetTracerProvider). Without one nothing is recorded, but the gateway's trace context is still the current one
+// in the function.
 
 const tracerName = "admission-gateway.dev/worker"
 
 var traceContext = propagation.TraceContext{}
 
-// startSpan begins the span of a question, with the gateway's as its parent, and makes it the current one.
-func startSpan(ctx context.Context, called *question, traceparent string) (context.Context, trace.Span) {
+// startSpan starts the span of a call, as a child of the gateway's, and makes it the current one.
+func startSpan(ctx context.Context, call *preparedCall, traceparent string) (context.Context, trace.Span) {
 	if traceparent != "" {
 		ctx = traceContext.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
 	}
-	return otel.Tracer(tracerName).Start(ctx, "admission.worker/"+called.policy.name,
+	return otel.Tracer(tracerName).Start(ctx, "admission.worker/"+call.policy.name,
 		trace.WithSpanKind(trace.SpanKindServer),
-		trace.WithAttributes(attribute.String("admission.policy", called.policy.name), attribute.String("admission.uid", called.request.UID)))
+		trace.WithAttributes(attribute.String("admission.policy", call.policy.name), attribute.String("admission.uid", call.request.UID)))
 }
 
-// endSpan says what came out.
+// endSpan sets the verdict and ends the span.
 func endSpan(span trace.Span, outcome *workerv1.Outcome) {
 	verdict := "allow"
 	switch outcome.GetVerdict().(type) {

@@ -17,7 +17,7 @@ import (
 	"admission-gateway.dev/worker/workerv1"
 )
 
-// recorder is an OpenTelemetry implementation that writes down spans.
+// recorder is an OpenTelemetry implementation that records spans.
 type recorder struct {
 	noop.TracerProvider
 	mu    sync.Mutex
@@ -33,7 +33,7 @@ type recordedSpan struct {
 	noop.Span
 	recorder   *recorder
 	context    trace.SpanContext
-	said       string
+	text       string
 	attributes []attribute.KeyValue
 }
 
@@ -43,7 +43,7 @@ func (r *recorder) Tracer(string, ...trace.TracerOption) trace.Tracer {
 
 func (r *recordingTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	parent := trace.SpanContextFromContext(ctx)
-	span := &recordedSpan{recorder: r.recorder, said: fmt.Sprintf("%s in %s below %s", name, parent.TraceID(), parent.SpanID())}
+	span := &recordedSpan{recorder: r.recorder, text: fmt.Sprintf("%s in %s below %s", name, parent.TraceID(), parent.SpanID())}
 	span.context = parent.WithSpanID(trace.SpanID{1, 1, 1, 1, 1, 1, 1, 1})
 	config := trace.NewSpanStartConfig(options...)
 	span.attributes = config.Attributes()
@@ -59,9 +59,9 @@ func (s *recordedSpan) End(...trace.SpanEndOption) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
 	for _, one := range s.attributes {
-		s.said += fmt.Sprintf(" %s=%s", one.Key, one.Value.AsString())
+		s.text += fmt.Sprintf(" %s=%s", one.Key, one.Value.AsString())
 	}
-	s.recorder.ended = append(s.recorder.ended, s.said)
+	s.recorder.ended = append(s.recorder.ended, s.text)
 }
 
 const (
@@ -85,8 +85,8 @@ func TestTheGatewaysTraceIsTheParentOfThePolicysSpan(t *testing.T) {
 	called := call("traced", worker.Validating)
 	called.Traceparent = traceparent
 	stream := connected.stream(t)
-	stream.say(item(1, called))
-	_, streamed := stream.hear()
+	stream.send(item(1, called))
+	_, streamed := stream.next()
 	for _, outcome := range []*workerv1.Outcome{answer.GetOutcome(), streamed} {
 		if outcome.GetDeny().GetMessage() != "0101010101010101" {
 			t.Errorf("the policy's span should be the current one: %v", outcome)

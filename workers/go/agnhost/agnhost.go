@@ -1,10 +1,9 @@
-// Package agnhost has the policies that Kubernetes' own end-to-end tests expect of an admission webhook: those of
-// its reference image, agnhost, one for each route and named as it, with - for /.
+// Package agnhost has the policies of agnhost, the reference webhook of Kubernetes' end-to-end tests: one for each
+// route, named like the route, with - for /.
 //
-// What the webhook puts into status.message or status.reason is the denial's message or reason. It gives no code,
-// and the API server makes 400 of none; so the code here is 400, and the reason what the webhook says, mostly
-// nothing. Where the webhook's handler crashes, the policy panics: both are a failed call. Where the webhook gives
-// back the error of a Go decoder, so do these, word by word.
+// The webhook's status.message and status.reason are the message and reason of the denial. The webhook sets no code,
+// for which the API server uses 400, so the code here is 400. If the webhook's handler crashes, the policy panics:
+// both are a failed call. If the webhook returns the error of a Go decoder, the policy returns the same text.
 package agnhost
 
 import (
@@ -15,13 +14,13 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// Name and Version are the worker's.
+// Name and Version are those of the worker.
 const (
 	Name    = "agnhost"
 	Version = "0.1.0"
 )
 
-// Policies are all of them.
+// Policies returns all policies.
 func Policies() []worker.Registration {
 	return []worker.Registration{
 		alwaysAllowDelay, alwaysDeny, addLabel,
@@ -30,13 +29,13 @@ func Policies() []worker.Registration {
 	}
 }
 
-// denied as the webhook denies: with a message, and no reason.
+// denied returns a denial as of the webhook: with a message, and no reason.
 func denied(message string) worker.Answer { return worker.Deny(message).WithCode(400).WithReason("") }
 
-// deniedFor is a denial whose sentence is in the reason.
+// deniedFor returns a denial whose text is in the reason.
 func deniedFor(reason string) worker.Answer { return worker.Deny("").WithCode(400).WithReason(reason) }
 
-// resourceOf a request; the zero value where there is none.
+// resourceOf returns the resource of a request; the zero value: none.
 func resourceOf(request *worker.Request) worker.GroupVersionResource {
 	if request.Resource == nil {
 		return worker.GroupVersionResource{}
@@ -44,7 +43,7 @@ func resourceOf(request *worker.Request) worker.GroupVersionResource {
 	return *request.Resource
 }
 
-// crash is what the webhook does about a foreign resource: it returns nil, which the caller follows.
+// crash panics as the webhook does for another resource: its handler returns nil, and the caller dereferences it.
 func crash(expected worker.GroupVersionResource) {
 	panic(fmt.Sprintf("expect resource to be %v", expected))
 }

@@ -40,7 +40,7 @@ func answer(t *testing.T, policy, request, settings string) worker.Answer {
 	return found
 }
 
-func TestEachAnswerIsAgnhosts(t *testing.T) {
+func TestEachAnswerEqualsAgnhosts(t *testing.T) {
 	text, err := os.ReadFile(recorded)
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestWhereAgnhostCrashesThePolicyPanics(t *testing.T) {
 	}
 }
 
-func TestForeignResourcesAreDeniedWhereAgnhostDoes(t *testing.T) {
+func TestOtherResourcesAreDeniedAsByAgnhost(t *testing.T) {
 	const foreign = `{"name":"to-be-attached-pod","resource":{"group":"apps","version":"v1","resource":"deployments"},"object":{}}`
 	for policy, wanted := range map[string]string{
 		"pods":        "expect resource to be { v1 pods}",
@@ -132,7 +132,7 @@ func TestForeignResourcesAreDeniedWhereAgnhostDoes(t *testing.T) {
 	}
 }
 
-func TestAPodWithoutAnAnswerWaitsUntilNobodyDoes(t *testing.T) {
+func TestWaitForeverEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	const request = `{"resource":{"version":"v1","resource":"pods"},"object":{"metadata":{"labels":{"webhook-e2e-test":"wait-forever"}}}}`
@@ -141,7 +141,7 @@ func TestAPodWithoutAnAnswerWaitsUntilNobodyDoes(t *testing.T) {
 	}
 }
 
-func TestTheDelayEndsWhenNobodyWaits(t *testing.T) {
+func TestTheDelayEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := alwaysAllowDelay.Review(ctx, "{}", "{}"); !errors.Is(err, context.Canceled) {
@@ -149,7 +149,7 @@ func TestTheDelayEndsWhenNobodyWaits(t *testing.T) {
 	}
 }
 
-func TestDataThatAreNoTextsAreDeniedInTheWordsOfGo(t *testing.T) {
+func TestDataThatAreNotStringsAreDeniedWithGosMessage(t *testing.T) {
 	for data, wanted := range map[string]string{
 		`[]`:         "json: cannot unmarshal array into Go struct field .Data of type map[string]string",
 		`{"a":true}`: "json: cannot unmarshal bool into Go struct field .Data of type string",

@@ -7,7 +7,7 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// Policies about data: of ConfigMaps, of custom resources, and about labels of whatever there is.
+// Policies for the data of ConfigMaps and custom resources, and for labels of any object.
 
 var configMapResource = worker.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
@@ -73,7 +73,7 @@ var mutatingCustomResource = worker.Policy[worker.NoSettings]{
 	},
 }
 
-// stagedData relies on order: the second stage comes only if the first one has left its key.
+// stagedData depends on order: the second stage requires the key of the first.
 func stagedData(request *worker.Request, place string) worker.Answer {
 	data, wrong := dataOf(request.RawObject, place)
 	switch {
@@ -90,7 +90,7 @@ func stagedData(request *worker.Request, place string) worker.Answer {
 
 var addLabel = worker.Policy[worker.NoSettings]{
 	Name: "add-label", Phase: worker.Mutating,
-	Description: "Adds the label added-label: yes to whatever there is.",
+	Description: "Adds the label added-label: yes to any object.",
 	Judge: func(_ context.Context, request *worker.Request, _ worker.NoSettings) (worker.Answer, error) {
 		if isAbsent(request.RawObject) {
 			return denied(errNoObject), nil

@@ -7,10 +7,10 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// Objects as agnhost decodes them. Its own decoders are Go's, so what they say of other objects is written down
-// here for the cases that it meets: no object at all, an object of an unknown kind, and data that are no texts.
+// Objects as agnhost decodes them. agnhost returns the errors of Go's decoders, so they are repeated here for the
+// cases that occur: no object, an object of an unknown kind, and data that are not strings.
 
-// errNoObject is what Go's decoder says of an empty text.
+// errNoObject is the error of Go's decoder for an empty text.
 const errNoObject = "unexpected end of JSON input"
 
 type metadata struct {
@@ -18,8 +18,8 @@ type metadata struct {
 	Labels map[string]string `json:"labels"`
 }
 
-// unknownKind is what agnhost's decoder says of an object that is not the one that it looks for; empty: nothing.
-// What was not granted says nothing of its kind.
+// unknownKind returns the error of agnhost's decoder for an object of another kind; empty: none. An object that is
+// not granted has no kind.
 func unknownKind(raw json.RawMessage, kind, version string) string {
 	var found struct {
 		APIVersion string `json:"apiVersion"`
@@ -31,10 +31,10 @@ func unknownKind(raw json.RawMessage, kind, version string) string {
 	return fmt.Sprintf("no kind %q is registered for version %q in scheme \"pkg/runtime/scheme.go:111\"", found.Kind, found.APIVersion)
 }
 
-// isAbsent says that there is no object.
+// isAbsent reports whether there is no object.
 func isAbsent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// dataOf an object: texts by key. wrong is what Go's decoder says of other data; place is how it calls them.
+// dataOf returns the data of an object. wrong is the error of Go's decoder for other data, which names them place.
 func dataOf(raw json.RawMessage, place string) (data map[string]string, wrong string) {
 	if isAbsent(raw) {
 		return nil, errNoObject
@@ -63,7 +63,7 @@ func dataOf(raw json.RawMessage, place string) (data map[string]string, wrong st
 	return data, ""
 }
 
-// mismatch is a json.UnmarshalTypeError in Go's words.
+// mismatch returns the text of a json.UnmarshalTypeError.
 func mismatch(value json.RawMessage, place, wanted string) string {
 	words := map[byte]string{'{': "object", '[': "array", '"': "string", 't': "bool", 'f': "bool"}
 	word := words[value[0]]
@@ -73,7 +73,7 @@ func mismatch(value json.RawMessage, place, wanted string) string {
 	return fmt.Sprintf("json: cannot unmarshal %s into Go struct field %s of type %s", word, place, wanted)
 }
 
-// judgedObject is the object that the data policies look at: on DELETE the one that is stored.
+// judgedObject returns the object that the data policies check: on DELETE the stored one.
 func judgedObject(request *worker.Request) json.RawMessage {
 	if request.Operation == "DELETE" {
 		return request.RawOldObject

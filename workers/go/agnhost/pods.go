@@ -9,11 +9,11 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// Policies about Pods, and one about what defines other resources.
+// Policies for Pods, and one for CustomResourceDefinitions.
 
 var podResource = worker.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// pod is what is looked at in one.
+// pod has the fields of a Pod that the policies check.
 type pod struct {
 	Metadata metadata `json:"metadata"`
 	Spec     struct {
@@ -36,7 +36,7 @@ func has(containers []named, name string) bool {
 	return slices.ContainsFunc(containers, func(one named) bool { return one.Name == name })
 }
 
-// podOf a request; a denial where it is something else. There may be none.
+// podOf returns the Pod of a request, if any; a denial if the object is not a Pod.
 func podOf(request *worker.Request) (found pod, is bool, denial worker.Answer) {
 	if isAbsent(request.RawObject) {
 		return found, false, nil

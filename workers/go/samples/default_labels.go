@@ -6,13 +6,13 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// default-labels: labels that an object lacks are added; one that it has is never overwritten.
+// default-labels adds missing labels, and never overwrites an existing one.
 //
-// Not on subresources, whose objects have no labels of their own or cannot change them.
+// It ignores subresources, whose objects have no labels of their own or cannot change them.
 
-// DefaultLabelsSettings are those of default-labels.
+// DefaultLabelsSettings are the settings of default-labels.
 type DefaultLabelsSettings struct {
-	// Labels has the value of each label that is added where it is missing.
+	// Labels are the labels to add, with their values.
 	Labels ordered[string] `json:"labels"`
 }
 
@@ -28,7 +28,7 @@ var DefaultLabels = worker.Policy[DefaultLabelsSettings]{
 	Description: "Adds labels that an object lacks.",
 }
 
-// checkDefaultLabels says what Kubernetes would not accept as a label.
+// checkDefaultLabels reports labels that Kubernetes would reject.
 func checkDefaultLabels(settings DefaultLabelsSettings, findings *worker.Findings) {
 	for _, label := range settings.Labels.entries {
 		if !isLabelKey(label.name) {

@@ -11,15 +11,14 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// default-resources: containers and init containers that lack requests or limits get the operator's.
+// default-resources adds missing requests and limits to containers and init containers.
 //
-// "If a limit is specified, but no request, ... the request defaults to the limit", and "a request must be less
-// than or equal to the limit", says Kubernetes; so a default never makes a request exceed a limit: where it would,
-// that default is left out and the user is warned. Left alone are containers whose resources an UPDATE does not
-// touch (those of Pods and Jobs are immutable), and Pods with resources of their own (spec.resources), which their
-// containers share.
+// "If a limit is specified, but no request, ... the request defaults to the limit", and "a request must be less than
+// or equal to the limit", says Kubernetes. So the policy omits a default with which a request would exceed its limit,
+// and warns the user. It ignores containers whose resources an UPDATE does not change (those of Pods and Jobs are
+// immutable), and Pods with resources of their own (spec.resources), which their containers share.
 
-// DefaultResourcesSettings are those of default-resources.
+// DefaultResourcesSettings are the settings of default-resources.
 type DefaultResourcesSettings struct {
 	// Requests has the default request of each resource, such as {"cpu": "100m", "memory": "128Mi"}.
 	Requests amounts `json:"requests,omitzero"`
@@ -44,14 +43,14 @@ var resourcesSchema = json.RawMessage(`{"$schema":"https://json-schema.org/draft
 	`"$defs":{"amounts":{"type":"object","propertyNames":{"enum":["cpu","memory","ephemeral-storage"]},` +
 	`"additionalProperties":{"type":["string","number"]}}}}`)
 
-// defaultable is what can be requested below its limit. Huge pages and extended resources cannot: "you cannot
-// overcommit".
+// defaultable are the resources whose request may be below the limit. For huge pages and extended resources "you
+// cannot overcommit".
 var defaultable = []string{"cpu", "memory", "ephemeral-storage"}
 
 // amounts are quantities by resource.
 type amounts struct{ ordered[amount] }
 
-// UnmarshalJSON reads an object of resources that can have a default.
+// UnmarshalJSON decodes an object of resources that can have a default.
 func (a *amounts) UnmarshalJSON(text []byte) error {
 	if err := a.ordered.UnmarshalJSON(text); err != nil {
 		return err
@@ -68,10 +67,10 @@ func (a *amounts) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// amount is a quantity as it is written.
+// amount is a quantity as written.
 type amount string
 
-// UnmarshalJSON reads a string or a number.
+// UnmarshalJSON decodes a string or a number.
 func (a *amount) UnmarshalJSON(text []byte) error {
 	if text[0] == '"' {
 		return json.Unmarshal(text, (*string)(a))
@@ -92,7 +91,7 @@ func resourceClaims() []string {
 	return claims
 }
 
-// checkDefaultResources says what is no quantity, is negative, or contradicts the other default.
+// checkDefaultResources reports defaults that are invalid, negative, or contradict each other.
 func checkDefaultResources(settings DefaultResourcesSettings, findings *worker.Findings) {
 	values := map[string]map[string]*big.Rat{"requests": {}, "limits": {}}
 	for _, kind := range []struct {
@@ -153,7 +152,7 @@ func untouched(before, now any) bool {
 // additions are the defaults that a container lacks.
 type additions struct{ requests, limits ordered[string] }
 
-// missingIn a container; a default that cannot stand becomes a warning.
+// missingIn returns the defaults that a container lacks, and a warning for each that cannot be added.
 func (s DefaultResourcesSettings) missingIn(one container) (added additions, warnings []string) {
 	resources := objectIn(one.value, "resources")
 	requests, limits := objectIn(resources, "requests"), objectIn(resources, "limits")
@@ -191,20 +190,19 @@ func orElse(value any, has bool, otherwise amount) any {
 	return string(otherwise)
 }
 
-// fits says whether a request does not exceed a limit. What is no quantity fits nothing; the API server will refuse
-// it.
+// fits reports whether a request is at most its limit. An invalid quantity never fits; the API server will reject it.
 func fits(request, limit any) bool {
-	called, is := amountText(request)
-	most, isToo := amountText(limit)
+	smallerText, is := amountText(request)
+	largerText, isToo := amountText(limit)
 	if !is || !isToo {
 		return false
 	}
-	smaller, err := quantity(called)
-	larger, wrong := quantity(most)
+	smaller, err := quantity(smallerText)
+	larger, wrong := quantity(largerText)
 	return err == nil && wrong == nil && smaller.Cmp(larger) <= 0
 }
 
-// operations are the JSON Patch that adds them, with the objects that are missing on the way.
+// operations returns the JSON Patch that adds the defaults, with missing parent objects.
 func (a additions) operations(one container) []worker.Operation {
 	type kind struct {
 		name   string

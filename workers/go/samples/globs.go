@@ -2,12 +2,11 @@ package samples
 
 import "strings"
 
-// Globs as a shell has them in its case statement: * is any text, slashes included, ? any character, [a-z] one of
-// these and [!a-z] none of them. A bracket that is never closed stands for itself, and a range that ends before it
-// begins holds nothing.
+// Globs as in the case statement of a shell: * matches any text, slashes included, ? any character, [a-z] one of
+// these characters and [!a-z] any other. A bracket without an end matches itself, and an empty range matches nothing.
 
-// globMatches says whether a glob matches a whole text. It goes back to the last * only, so it takes no longer than
-// the product of the lengths.
+// globMatches reports whether a glob matches a whole text. It backtracks to the last * only, so its time is limited
+// by the product of the lengths.
 func globMatches(glob, text string) bool {
 	pattern, characters := []rune(glob), []rune(text)
 	at, star, resumed := 0, -1, 0
@@ -33,7 +32,7 @@ func globMatches(glob, text string) bool {
 	return strings.Trim(string(pattern[at:]), "*") == ""
 }
 
-// matchesOne says whether the beginning of a glob matches a character, and how long that beginning is.
+// matchesOne reports whether the first element of a glob matches a character, and the length of that element.
 func matchesOne(pattern []rune, character rune) (matches bool, length int) {
 	switch pattern[0] {
 	case '?':
@@ -46,7 +45,7 @@ func matchesOne(pattern []rune, character rune) (matches bool, length int) {
 	return pattern[0] == character, 1
 }
 
-// bracketEnd is where a bracket is closed; 0: never. One directly behind "[" or "[!" is a member.
+// bracketEnd returns the index of the closing bracket; 0: none. A "]" directly after "[" or "[!" is a member.
 func bracketEnd(pattern []rune) int {
 	end := 1
 	if end < len(pattern) && pattern[end] == '!' {

@@ -8,15 +8,15 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// image-registry: images of one registry are taken from another, such as a mirror.
+// image-registry rewrites images of one registry to another, such as a mirror.
 //
 // An image is written [REGISTRY[:PORT]/]PATH[:TAG][@DIGEST]. Short names are Docker's: the first component is a
-// registry only if it has a "." or a ":" or is localhost (github.com/distribution/reference, normalize.go);
-// otherwise it is docker.io, where a name of one component lies in library/. So nginx is docker.io/library/nginx,
-// and user/app is docker.io/user/app. Tag and digest stay as they are.
+// registry only if it has a "." or a ":" or is localhost (github.com/distribution/reference, normalize.go); otherwise
+// it is docker.io, where a name of one component lies in library/. So nginx is docker.io/library/nginx, and user/app
+// is docker.io/user/app. Tag and digest stay as they are.
 //
-// What lies in the new place already stays, so that a second run changes nothing. So does an image that an UPDATE
-// does not touch: to rewrite it would restart a running Pod whose label somebody changes.
+// Images that are already in the target registry stay, so that a second run changes nothing. So does an image that an
+// UPDATE does not change: rewriting it would restart a running Pod when a client changes a label.
 
 const (
 	dockerHub    = "docker.io"
@@ -25,11 +25,11 @@ const (
 
 var registryPlace = regexp.MustCompile(`\A[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*\z`)
 
-// ImageRegistrySettings are those of image-registry.
+// ImageRegistrySettings are the settings of image-registry.
 type ImageRegistrySettings struct {
 	// From is a registry such as docker.io, or a path in one such as registry.example.com/team.
 	From string `json:"from"`
-	// To is the registry, with or without a path, that takes its place.
+	// To is the new registry, with or without a path.
 	To string `json:"to"`
 }
 
@@ -44,7 +44,7 @@ var ImageRegistry = worker.Policy[ImageRegistrySettings]{
 	Description: "Rewrites images of one registry to another, in Pods and in the templates of what creates Pods.",
 }
 
-// checkImageRegistry says what is no registry, and what would never rewrite anything.
+// checkImageRegistry reports invalid registries, and settings that never rewrite an image.
 func checkImageRegistry(settings ImageRegistrySettings, findings *worker.Findings) {
 	sound := true
 	for _, place := range []struct{ name, text string }{{"from", settings.From}, {"to", settings.To}} {
@@ -83,11 +83,11 @@ func imageRegistry(_ context.Context, request *worker.Request, settings ImageReg
 	return worker.Patch(operations...), nil
 }
 
-// rewritten is the image in its new place; false: it stays where it is.
+// rewritten returns the image in the target registry; false: it stays.
 func rewritten(image, source, target string) (string, bool) {
 	whole := normalized(image)
-	// As it is written, too: what was moved to a target such as docker.io/a reads as docker.io/library/a the next
-	// time.
+	// The image as written is compared too: in the second run, one moved to a target such as docker.io/a normalizes
+	// to docker.io/library/a.
 	for _, name := range []string{whole, image} {
 		if _, lies := restBelow(name, target); lies {
 			return "", false
@@ -97,7 +97,7 @@ func rewritten(image, source, target string) (string, bool) {
 	return target + rest, lies
 }
 
-// normalized is the image with its registry: nginx:1 is docker.io/library/nginx:1.
+// normalized returns the image with its registry: docker.io/library/nginx:1 for nginx:1.
 func normalized(image string) string {
 	first, path, slash := strings.Cut(image, "/")
 	switch {
@@ -121,13 +121,13 @@ func firstComponent(place string) string {
 	return first
 }
 
-// restBelow is what follows a place in a normalized image: a path, or a repository's tag or digest; false: it lies
-// elsewhere.
+// restBelow returns the rest of a normalized image below a registry or path: a path, a tag or a digest; false: the
+// image is elsewhere.
 func restBelow(whole, place string) (string, bool) {
 	rest, lies := strings.CutPrefix(whole, place)
 	ends := "/"
 	if strings.Contains(place, "/") {
-		ends = "/:@" // behind a registry alone, a colon begins its port
+		ends = "/:@" // after a registry without a path, a colon begins the port
 	}
 	if !lies || rest != "" && !strings.ContainsRune(ends, rune(rest[0])) {
 		return "", false

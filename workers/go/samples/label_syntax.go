@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// What Kubernetes accepts as a label's key and value (k8s.io/apimachinery/pkg/util/validation).
+// The syntax of label keys and values in Kubernetes (k8s.io/apimachinery/pkg/util/validation).
 //
 // A key is an optional prefix and a name: "name part must consist of alphanumeric characters, '-', '_' or '.', and
-// must start and end with an alphanumeric character" in at most 63 characters; the prefix is a DNS-1123 subdomain
-// of at most 253. A value is empty or a name.
+// must start and end with an alphanumeric character" in at most 63 characters; the prefix is a DNS-1123 subdomain of
+// at most 253. A value is empty or a name.
 
 var (
 	labelName = regexp.MustCompile(`\A[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\z`)
@@ -18,7 +18,7 @@ var (
 
 const subdomainCharacters = 253
 
-// isLabelKey says whether it can be a label's key, such as team or app.kubernetes.io/name.
+// isLabelKey reports whether a text is a valid label key, such as team or app.kubernetes.io/name.
 func isLabelKey(key string) bool {
 	name := key
 	if slash := strings.LastIndexByte(key, '/'); slash >= 0 {
@@ -31,5 +31,5 @@ func isLabelKey(key string) bool {
 	return labelName.MatchString(name)
 }
 
-// isLabelValue says whether it can be a label's value.
+// isLabelValue reports whether a text is a valid label value.
 func isLabelValue(value string) bool { return value == "" || labelName.MatchString(value) }

@@ -9,17 +9,16 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// no-privileged: no container runs privileged, init and ephemeral containers included.
+// no-privileged denies privileged containers, init and ephemeral containers included.
 //
-// Judged are Pods (with their ephemeralcontainers) and the templates of what creates Pods, so that the author of a
-// Deployment is told, and not its ReplicaSet. A container that was privileged before, with the same image, is not
-// judged again: such an UPDATE does not bring it, and to deny it would keep old Pods from being labelled or
-// deleted. What a template still creates is judged as a Pod.
+// It checks Pods (with their ephemeralcontainers) and Pod templates, so that the client that creates a Deployment
+// sees the denial. It ignores a container that was privileged before, with the same image: the UPDATE does not add
+// it, and a denial would prevent labels on old Pods and their deletion. Pods from an old template are still checked.
 
-// NoPrivilegedSettings are those of no-privileged.
+// NoPrivilegedSettings are the settings of no-privileged.
 type NoPrivilegedSettings struct {
-	// ExemptImages are globs of images that may run privileged, compared with the image as it is written; * matches
-	// slashes too, as in registry.example.com/agents/*.
+	// ExemptImages are globs of images that may run privileged, compared with the image as written. * also matches
+	// slashes, as in registry.example.com/agents/*.
 	ExemptImages []string `json:"exemptImages,omitempty"`
 }
 

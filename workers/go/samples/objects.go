@@ -11,32 +11,32 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// Objects as they come: of any kind, and of any shape where the API server does not look. So what is not of the
-// kind that a policy looks for is the same as absent, and is never a panic.
+// Access to objects of any kind, whose fields the API server may not have validated. A value of an unexpected type is
+// treated as absent, and never causes a panic.
 
-// object is a JSON object; its numbers are json.Number, as they are written.
+// object is a JSON object; its numbers are json.Number and keep their text.
 type object = map[string]any
 
-// objectOf a request; nil on DELETE.
+// objectOf returns the object of a request; nil on DELETE.
 func objectOf(request *worker.Request) (object, error) {
 	var found object
 	_, err := request.Object(&found)
 	return found, err
 }
 
-// oldObjectOf a request; nil on CREATE.
+// oldObjectOf returns the old object of a request; nil on CREATE.
 func oldObjectOf(request *worker.Request) (object, error) {
 	var found object
 	_, err := request.OldObject(&found)
 	return found, err
 }
 
-// isWritten says that the request brings an object: neither DELETE nor CONNECT do.
+// isWritten reports whether the request writes an object: DELETE and CONNECT do not.
 func isWritten(request *worker.Request) bool {
 	return request.Operation == "CREATE" || request.Operation == "UPDATE"
 }
 
-// objectIn is what is at a path; nil where there is no object.
+// objectIn returns the object at a path; nil: none.
 func objectIn(whole object, path ...string) object {
 	for _, token := range path {
 		whole, _ = whole[token].(object)
@@ -44,19 +44,19 @@ func objectIn(whole object, path ...string) object {
 	return whole
 }
 
-// listOf a member; nil where it is no array.
+// listOf returns the array in a member; nil: it is not an array.
 func listOf(whole object, name string) []any {
 	found, _ := whole[name].([]any)
 	return found
 }
 
-// textOf a member; "" where it is no text.
+// textOf returns the string in a member; "": it is not a string.
 func textOf(whole object, name string) string {
 	found, _ := whole[name].(string)
 	return found
 }
 
-// isEmpty says that a value stands for nothing: null, {}, [], "", 0 or false.
+// isEmpty reports whether a value is null, {}, [], "", 0 or false.
 func isEmpty(value any) bool {
 	switch found := value.(type) {
 	case nil:
@@ -73,7 +73,7 @@ func isEmpty(value any) bool {
 	}
 }
 
-// equal says whether two values are the same JSON, 1 and 1.0 included.
+// equal reports whether two JSON values are equal; 1 equals 1.0.
 func equal(one, other any) bool {
 	switch left := one.(type) {
 	case object:
@@ -106,7 +106,7 @@ func equal(one, other any) bool {
 	}
 }
 
-// longestNumber is compared by its value; behind a large exponent stands a number that would fill the memory.
+// longestNumber limits numbers that are compared exactly; the value of a large exponent would fill the memory.
 const longestNumber = 64
 
 func sameNumber(one, other string) bool {
@@ -123,7 +123,7 @@ func sameNumber(one, other string) bool {
 	return exact.Cmp(its) == 0
 }
 
-// membersIn are the texts of the members of the object at a path; nil where there is none.
+// membersIn returns the JSON texts of the members of the object at a path; nil: none.
 func membersIn(text json.RawMessage, path ...string) map[string]json.RawMessage {
 	for depth := 0; ; depth++ {
 		var members map[string]json.RawMessage
@@ -134,8 +134,8 @@ func membersIn(text json.RawMessage, path ...string) map[string]json.RawMessage 
 	}
 }
 
-// compact is a JSON text without spaces, its members in their order, its numbers as they are written, its texts
-// quoted as those of messages are.
+// compact returns a JSON text without spaces, with members in their order, numbers as written, and strings as quoted
+// writes them.
 func compact(text json.RawMessage) string {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -183,8 +183,8 @@ func scalar(token json.Token) string {
 	}
 }
 
-// quoted is a text as JSON has it, without escapes beyond what JSON needs: messages are the same in every language.
-// encoding/json would escape U+2028 and U+2029 too.
+// quoted returns a JSON string with only the escapes that JSON requires, so that messages are the same in every
+// language. encoding/json would escape U+2028 and U+2029 too.
 func quoted(text string) string {
 	var made strings.Builder
 	made.WriteByte('"')

@@ -8,8 +8,8 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// ordered is a JSON object whose members keep the order in which they are written: so patches and messages have the
-// operator's order, and the same in every language.
+// ordered is a JSON object that keeps the order of its members, so that patches and messages have the operator's
+// order, in every language.
 type ordered[V any] struct {
 	entries []entry[V]
 }
@@ -19,7 +19,7 @@ type entry[V any] struct {
 	value V
 }
 
-// UnmarshalJSON reads an object. All mistakes in it are named, each at its member.
+// UnmarshalJSON decodes an object. It reports all errors, each with its pointer.
 func (o *ordered[V]) UnmarshalJSON(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if first, err := decoder.Token(); err != nil || first != json.Delim('{') {
@@ -48,7 +48,7 @@ func (o *ordered[V]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// set puts a value; of two of one name the last one stands, in the place of the first.
+// set sets a value. A later duplicate replaces the value, and keeps the position.
 func (o *ordered[V]) set(name string, value V) {
 	for index := range o.entries {
 		if o.entries[index].name == name {
@@ -59,7 +59,7 @@ func (o *ordered[V]) set(name string, value V) {
 	o.entries = append(o.entries, entry[V]{name, value})
 }
 
-// get gives the value of a name, and whether there is one.
+// get returns the value of a name, and whether it exists.
 func (o ordered[V]) get(name string) (V, bool) {
 	for _, one := range o.entries {
 		if one.name == name {
@@ -70,7 +70,7 @@ func (o ordered[V]) get(name string) (V, bool) {
 	return none, false
 }
 
-// MarshalJSON writes the object in its order.
+// MarshalJSON encodes the object in its order.
 func (o ordered[V]) MarshalJSON() ([]byte, error) {
 	var made bytes.Buffer
 	made.WriteByte('{')
@@ -89,7 +89,7 @@ func (o ordered[V]) MarshalJSON() ([]byte, error) {
 	return made.Bytes(), nil
 }
 
-// errText says that a member is no text. encoding/json would take null for "".
+// errText reports a member that is not a string. encoding/json would take null for "".
 var errText = errors.New("must be a string")
 
 func valueOf[V any](raw json.RawMessage) (V, error) {

@@ -7,14 +7,14 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// Where Pods are described: in a Pod itself, and in the templates of what creates Pods.
+// Finds PodSpecs: in Pods, and in the templates of objects that create Pods.
 //
-// A container that an UPDATE leaves as it was is not the request's doing; container.before tells.
+// container.before shows whether an UPDATE changes a container.
 
 type groupKind struct{ group, kind string }
 
-// podSpecs has the path to the PodSpec in each kind of Kubernetes' own that has one. In the subresources of a Pod
-// that change containers (ephemeralcontainers, resize) the object is the Pod.
+// podSpecs has the path to the PodSpec in each built-in kind that has one. In the subresources of a Pod that change
+// containers (ephemeralcontainers, resize) the object is the Pod.
 var podSpecs = map[groupKind][]string{
 	{"", "Pod"}:                   {"spec"},
 	{"", "PodTemplate"}:           {"template", "spec"},
@@ -37,20 +37,20 @@ var (
 	allLists     = []string{"initContainers", "containers", "ephemeralContainers"}
 )
 
-// container is one in an object.
+// container is a container in an object.
 type container struct {
-	parents []string // where its list is: spec, containers
+	parents []string // path of its list: spec, containers
 	index   int
 	value   object
-	before  object // the container of that name in the same list as it is stored; nil: there is none
+	before  object // the stored container of the same name and list; nil: none
 }
 
-// field is its place in Kubernetes' notation: spec.containers[0].
+// field returns its path in Kubernetes' notation: spec.containers[0].
 func (c container) field() string {
 	return fmt.Sprintf("%s[%d]", strings.Join(c.parents, "."), c.index)
 }
 
-// pointer is its place, or one below it, as a JSON Pointer over the object.
+// pointer returns the JSON Pointer of the container, or of a value in it.
 func (c container) pointer(below ...string) string {
 	return pointerOf(c.parents...) + worker.Pointer(c.index) + pointerOf(below...)
 }
@@ -63,7 +63,7 @@ func pointerOf(tokens ...string) string {
 	return made
 }
 
-// podSpecPath says where the PodSpec is in the request's object; nil: its kind has none.
+// podSpecPath returns the path of the PodSpec in the request's object; nil: its kind has none.
 func podSpecPath(request *worker.Request) []string {
 	if request.Kind == nil {
 		return nil
@@ -71,7 +71,7 @@ func podSpecPath(request *worker.Request) []string {
 	return podSpecs[groupKind{request.Kind.Group, request.Kind.Kind}]
 }
 
-// containersOf the request's object, in these lists of its PodSpec.
+// containersOf returns the containers in these lists of the PodSpec.
 func containersOf(request *worker.Request, lists []string) ([]container, error) {
 	path := podSpecPath(request)
 	if path == nil {
@@ -103,7 +103,7 @@ func containersOf(request *worker.Request, lists []string) ([]container, error) 
 	return found, nil
 }
 
-// claimsOn these members of containers, before and after: JSON Pointers over the request.
+// claimsOn returns the inputs for these members of containers, in object and oldObject.
 func claimsOn(lists, members []string) []string {
 	var claims []string
 	for _, whole := range []string{"object", "oldObject"} {
@@ -114,7 +114,7 @@ func claimsOn(lists, members []string) []string {
 	return claims
 }
 
-// placesOf these members of containers: JSON Pointers over the object.
+// placesOf returns the writes for these members of containers.
 func placesOf(lists, members []string) []string {
 	var places []string
 	for _, path := range podSpecPaths {

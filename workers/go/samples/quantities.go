@@ -25,11 +25,11 @@ import (
 var quantityForm = regexp.MustCompile(`\A([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,9})|([KMGTPE]i|[numkMGTPE])?)\z`)
 
 const (
-	// longestQuantity is read: the largest has 19 digits before and 9 after the point; the rest is somebody's joke.
+	// longestQuantity is the longest accepted text. The largest quantity has 19 digits before and 9 after the point.
 	longestQuantity = 128
 
-	// largestExponent: powers of ten beyond it are taken for it. Times 10^256 every number is beyond the largest,
-	// and times 10^-256 one of at most 128 digits is below the smallest. So a 1e999999999 costs nothing.
+	// largestExponent caps exponents: with 10^256 every number exceeds the largest quantity, and with 10^-256 one of
+	// at most 128 digits is below the smallest. So 1e999999999 costs no memory.
 	largestExponent = 256
 )
 
@@ -39,7 +39,7 @@ var (
 	decimalPowers   = map[string]int{"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 )
 
-// quantity is the exact value of one, capped and rounded up as Kubernetes does.
+// quantity returns the exact value of a quantity, capped and rounded up as in Kubernetes.
 func quantity(written string) (*big.Rat, error) {
 	var parts []string
 	if utf8.RuneCountInString(written) <= longestQuantity {
@@ -95,8 +95,8 @@ func shortened(text string) string {
 	return text
 }
 
-// amountText is a quantity as it is written, of a JSON value: mostly a text, sometimes a number; false: it is
-// neither, and the text is JSON of it.
+// amountText returns the text of a quantity in JSON, which is a string or a number. false: the value is neither, and
+// the text is its JSON.
 func amountText(value any) (string, bool) {
 	switch found := value.(type) {
 	case string:

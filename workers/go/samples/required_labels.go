@@ -10,12 +10,12 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// required-labels: every object has the labels that the operator wants, with values that match.
+// required-labels denies objects without the required labels, or with values that do not match.
 //
-// All missing and mismatching labels are named at once. Not judged are a DELETE and a CONNECT, which bring no
-// object, and subresources: a Scale has no labels of its own, and nobody can label a Node through its status.
+// One denial reports all labels. The policy ignores DELETE and CONNECT, which have no object, and subresources: a
+// Scale has no labels of its own, and a client cannot label a Node through its status.
 
-// RequiredLabelsSettings are those of required-labels.
+// RequiredLabelsSettings are the settings of required-labels.
 type RequiredLabelsSettings struct {
 	// Labels has for each required key a regular expression (RE2) that the whole value must match, or "" for any
 	// value.
@@ -40,10 +40,10 @@ var labelsSchema = json.RawMessage(`{"$schema":"https://json-schema.org/draft/20
 // pattern is a regular expression for a whole value, or "" for any; compiled when the settings are converted.
 type pattern struct {
 	text  string
-	whole *regexp.Regexp // nil: text is none
+	whole *regexp.Regexp // nil: invalid
 }
 
-// UnmarshalJSON reads the expression. One that is none is left to the check, which names its key as well.
+// UnmarshalJSON decodes the expression. The check reports an invalid one, together with its key.
 func (p *pattern) UnmarshalJSON(text []byte) error {
 	if text[0] != '"' {
 		return errText
@@ -51,7 +51,7 @@ func (p *pattern) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &p.text); err != nil {
 		return err
 	}
-	if _, err := regexp.Compile(p.text); err == nil { // alone, or "a)|(b" would be one
+	if _, err := regexp.Compile(p.text); err == nil { // without the group, in which "a)|(b" would compile
 		p.whole, _ = regexp.Compile(`\A(?:` + p.text + `)\z`)
 	}
 	return nil

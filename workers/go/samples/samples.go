@@ -1,8 +1,8 @@
-// Package samples has policies that are worth having, each in a file of its own, to learn from.
+// Package samples has useful policies, each in its own file, as examples.
 //
-// All of them are pure functions of their documents, claim what they read, and are idempotent: called again about an
-// object that they have changed, they change nothing. Those which look into containers leave alone what an UPDATE
-// did not bring: most of a Pod is immutable, and nobody who sets an annotation on a Deployment expects a rollout.
+// They are pure functions of their documents, claim what they read, and are idempotent: called again with an object
+// that they have changed, they change nothing. Policies for containers ignore what an UPDATE does not change: most of
+// a Pod is immutable, and an annotation on a Deployment must not cause a rollout.
 package samples
 
 import "admission-gateway.dev/worker"
@@ -13,7 +13,7 @@ const (
 	Version = "0.1.0"
 )
 
-// Policies are all of them.
+// Policies returns all policies.
 func Policies() []worker.Registration {
 	return []worker.Registration{DefaultLabels, DefaultResources, ImageRegistry, NoPrivileged, RequiredLabels, Sidecar}
 }

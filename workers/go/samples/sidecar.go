@@ -7,32 +7,32 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// sidecar: a container is added to each Pod, once.
+// sidecar adds a container to each Pod, once.
 //
-// A container whose restartPolicy is Always is a sidecar in Kubernetes' own sense and goes to the init containers,
-// behind those that are there; any other goes to the containers. Only when a Pod is created, for later its
-// containers are immutable. Not added:
+// A container whose restartPolicy is Always is a sidecar as Kubernetes defines it, and is appended to the init
+// containers; any other is appended to the containers. It is added only on CREATE, because containers are immutable
+// later. It is not added:
 //
-//   - where a container of that name exists, so that a second run changes nothing (names are unique over all of a
-//     Pod's containers; if an init container that ends has the name, the user is warned);
-//   - to mirror Pods, which the kubelet makes from files: the API server cannot change what they run;
-//   - where the Pod's annotation says false.
+//   - if a container of that name exists, so that a second run changes nothing (names are unique in a Pod; if an init
+//     container without restartPolicy Always has the name, the user gets a warning);
+//   - to mirror Pods, which the kubelet creates from files: the API server cannot change their containers;
+//   - if the Pod's annotation is false.
 
 const (
 	mirrorAnnotation  = "kubernetes.io/config.mirror"
 	defaultAnnotation = "sidecar.admission-gateway.dev/inject"
 )
 
-// SidecarSettings are those of sidecar.
+// SidecarSettings are the settings of sidecar.
 type SidecarSettings struct {
-	// Container is a v1 Container; what it mounts must exist in the Pods. Its text is added as it is written.
+	// Container is a v1 Container, added as written. The volumes that it mounts must exist in the Pods.
 	Container sidecarContainer `json:"container"`
 	// Annotation is the key of a Pod's annotation which, with the value false, keeps the sidecar out; nil:
 	// sidecar.admission-gateway.dev/inject.
 	Annotation *string `json:"annotation,omitempty"`
 }
 
-// sidecarContainer is a container that is read and kept as text.
+// sidecarContainer is a container, with its text.
 type sidecarContainer struct {
 	text   json.RawMessage
 	values object
@@ -66,7 +66,7 @@ var Sidecar = worker.Policy[SidecarSettings]{
 	Description: "Adds a container to each Pod that is created.",
 }
 
-// checkSidecar says what every container needs.
+// checkSidecar checks the required fields of a container.
 func checkSidecar(settings SidecarSettings, findings *worker.Findings) {
 	for _, name := range []string{"name", "image"} {
 		if textOf(settings.Container.values, name) == "" {
@@ -114,7 +114,7 @@ func isKeptOut(pod object, settings SidecarSettings) bool {
 	return mirror || annotations[key] == "false"
 }
 
-// named is the container of a name in a list; nil: there is none.
+// named returns the container with a name in a list; nil: none.
 func named(spec object, place, name string) object {
 	for _, value := range listOf(spec, place) {
 		if found, is := value.(object); is && found["name"] == name {

@@ -1,4 +1,5 @@
-// Command agnhost serves what Kubernetes' own end-to-end tests expect of a webhook: agnhost --listen unix:agnhost.sock
+// Command agnhost serves the policies of the reference webhook of Kubernetes' end-to-end tests: agnhost --listen
+// unix:agnhost.sock
 package main
 
 import (

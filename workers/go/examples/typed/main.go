@@ -1,5 +1,5 @@
-// Command typed serves a policy that reads Pods in Kubernetes' own types. It is a module of its own, so that the SDK needs
-// none of them.
+// Command typed serves a policy that reads Pods in the types of k8s.io/api. It is a module of its own, so that the
+// SDK does not depend on k8s.io/api.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"admission-gateway.dev/worker"
 )
 
-// runAsRoot denies containers that may run as root. What a container does not say, its Pod says.
+// runAsRoot denies containers that may run as root. A container without the field has the value of its Pod.
 var runAsRoot = worker.Policy[worker.NoSettings]{
 	Name:  "run-as-root",
 	Phase: worker.Validating,

@@ -31,7 +31,7 @@ func TestAContainerThatMayBeRootIsDenied(t *testing.T) {
 	}
 }
 
-func TestThePodSpeaksForItsContainers(t *testing.T) {
+func TestThePodsFieldIsTheDefaultOfItsContainers(t *testing.T) {
 	spec := corev1.PodSpec{
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true)},
 		Containers:      []corev1.Container{{Name: "a"}},
@@ -41,7 +41,7 @@ func TestThePodSpeaksForItsContainers(t *testing.T) {
 	}
 }
 
-func TestADeleteBringsNoPod(t *testing.T) {
+func TestADeleteWithoutAPodIsAllowed(t *testing.T) {
 	deletion := admissionv1.AdmissionRequest{Operation: admissionv1.Delete}
 	if answer, err := runAsRoot.Review(t.Context(), deletion, nil); err != nil || !reflect.DeepEqual(answer, worker.Allow()) {
 		t.Error(answer, err)
