@@ -1,11 +1,11 @@
-"""Which worker breaks which rule: for each check at least one that must fail it."""
+"""Workers that break a rule: each check has at least one that must fail it."""
 
 FAULTS = {}
-"""By the check's name: classes of workers that break its rule."""
+"""Classes of workers by the name of the check whose rule they break."""
 
 
 def breaks(*names):
-    """A class of workers that breaks the rules of these checks."""
+    """Register a class of workers that break the rules of these checks."""
 
     def register(worker):
         for name in names:

@@ -10,7 +10,7 @@ from workers.conformance.tests.reference_judging import failure
 
 
 def answering(arm, *names):
-    """A worker whose probe-answer alters one arm; "" alters all."""
+    """A worker whose probe-answer alters one arm; "": all arms."""
 
     def register(alter):
         @judging(*names)
@@ -71,7 +71,7 @@ def fail_denies(outcome, document):
     return worker_pb2.Outcome(deny=worker_pb2.Deny(message="failed by the probe"))
 
 
-@answering("deny", "answers.extras")
+@answering("deny", "answers.warnings-and-annotations")
 def deny_does_not_warn(outcome, document):
     del outcome.warnings[:]
 
@@ -87,20 +87,20 @@ def misuse_changes(outcome, call, document, worker):
 
 
 @judging("answers.panic")
-def panic_tells(outcome, call, document, worker):
+def panic_shows_its_text(outcome, call, document, worker):
     return failure("probe-panic: a secret that must not travel") if call.policy == "probe-panic" else None
 
 
 # --------------------------------------------------------------------------- documents and verdicts
 
 
-@judging("documents.bytes-as-they-came", "documents.bytes-on-the-stream")
+@judging("documents.bytes-unaltered", "documents.bytes-unaltered-on-the-stream")
 def written_again(outcome, call, document, worker):
     if outcome.HasField("deny") and call.policy == "probe-echo":
         outcome.deny.message = json.dumps(json.loads(outcome.deny.message))
 
 
-@judging("documents.uid-is-told")
+@judging("documents.uid")
 def without_the_uid(outcome, call, document, worker):
     if call.policy == "probe-echo":
         outcome.audit_annotations["uid"] = ""
@@ -112,7 +112,7 @@ def another_trace(outcome, call, document, worker):
         outcome.audit_annotations["traceparent"] = "00-" + "1" * 32 + "-" + "2" * 16 + "-01"
 
 
-@judging("documents.trace-is-not-invented")
+@judging("documents.no-trace-context")
 def the_last_trace(outcome, call, document, worker):
     worker.trace = worker.now if len(worker.now) == 55 and "0" * 32 not in worker.now else worker.trace
     if call.policy == "probe-echo":

@@ -24,7 +24,7 @@ def allow(**fields):
 
 
 def describing(*names):
-    """A worker whose description is altered by a function; ``policy`` is the entry of ``plain``."""
+    """A worker whose description a function alters; ``policy`` is the entry of ``plain``."""
 
     def register(alter):
         class Describes(Worker):
@@ -54,7 +54,7 @@ def twice(described, policy, request):
     described.policies.append(policy)
 
 
-@describing("describe.phases-are-said")
+@describing("describe.phases-are-valid")
 def without_phases(described, policy, request):
     del policy.phases[:]
 
@@ -65,7 +65,7 @@ def the_empty_pointer(described, policy, request):
 
 
 @describing("describe.claims-are-pointers")
-def a_claim_of_nothing_said(described, policy, request):
+def an_empty_claim(described, policy, request):
     policy.inputs.Clear()
     policy.inputs.SetInParent()
 
@@ -76,7 +76,7 @@ def a_validating_policy_that_writes(described, policy, request):
 
 
 @describing("describe.schemas-parse")
-def a_schema_that_is_none(described, policy, request):
+def an_invalid_schema(described, policy, request):
     policy.settings_schema = b'{"type": "objekt"}'
 
 
@@ -85,18 +85,18 @@ def by_the_gateways_version(described, policy, request):
     policy.description = request.gateway_version
 
 
-@describing("describe.is-truthful")
+@describing("describe.is-accurate")
 def a_policy_that_is_not_there(described, policy, request):
     described.policies.add(name="phantom", phases=[VALIDATING])
 
 
-@describing("describe.is-truthful")
+@describing("describe.is-accurate")
 def a_phase_that_is_not_there(described, policy, request):
     policy.phases.append(MUTATING)
 
 
 @breaks("describe.is-cheap")
-class Tires(Worker):
+class FailsAfterMany(Worker):
     calls = 0
 
     async def call_describe(self, received, context):
@@ -142,13 +142,13 @@ class Strict(Worker):
 
 
 def validating(*names):
-    """A worker whose findings are altered by a function of (errors, warnings, policy, text)."""
+    """A worker whose errors and warnings a function of (errors, warnings, policy, text) alters."""
 
     def register(alter):
         class Validates(Worker):
             def validate(self, request):
                 errors, warnings = alter(
-                    *self.mistakes(request.policy, request.settings), request.policy, request.settings
+                    *self.setting_errors(request.policy, request.settings), request.policy, request.settings
                 )
                 found = worker_pb2.ValidateSettingsResponse(warnings=warnings)
                 for pointer, message in errors:
@@ -185,13 +185,13 @@ def any_policy(errors, warnings, policy, text):
     return [error for error in errors if "no policy" not in error[1]], warnings
 
 
-@validating("settings.mistakes-have-places")
+@validating("settings.errors-have-pointers")
 def without_a_place(errors, warnings, policy, text):
     return [("", message) for _, message in errors], warnings
 
 
-@validating("settings.mistakes-have-places")
-def the_first_mistake(errors, warnings, policy, text):
+@validating("settings.errors-have-pointers")
+def the_first_error(errors, warnings, policy, text):
     return errors[:1], warnings
 
 
@@ -200,12 +200,12 @@ def unknown_members(errors, warnings, policy, text):
     return [error for error in errors if "unknown" not in error[1]], warnings
 
 
-@validating("settings.good-settings")
+@validating("settings.valid-settings")
 def without_warnings(errors, warnings, policy, text):
     return errors, []
 
 
-@breaks("settings.nothing-is-judged")
+@breaks("settings.no-policy-runs")
 class JudgesWhenValidating(Worker):
     async def call_validate(self, received, context):
         request = worker_pb2.ValidateSettingsRequest.FromString(received)
@@ -214,7 +214,7 @@ class JudgesWhenValidating(Worker):
         return await super().call_validate(received, context)
 
 
-@breaks("settings.are-pure")
+@breaks("settings.is-repeatable")
 class CountsValidations(Worker):
     count = 0
 
@@ -229,7 +229,7 @@ class CountsValidations(Worker):
 
 
 def judging(*names):
-    """A worker whose outcomes are altered by a function of (outcome, call, document, worker); None: as it was."""
+    """A worker whose outcomes a function of (outcome, call, document, worker) alters; None: unchanged."""
 
     def register(alter):
         class Judges(Worker):
@@ -246,7 +246,7 @@ def judging(*names):
     return register
 
 
-@judging("describe.versions-are-told", "describe.own-versions")
+@judging("describe.outcome-versions", "describe.own-versions")
 def another_version(outcome, call, document, worker):
     outcome.version = "0"
 
@@ -256,7 +256,7 @@ def other_than_expected(outcome, call, document, worker):
     outcome.warnings.append("x")
 
 
-@judging("settings.review-agrees", "review.wrong-settings", "review.broken-settings")
+@judging("settings.review-agrees", "review.invalid-settings", "review.broken-settings")
 def settings_do_not_matter(outcome, call, document, worker):
     return allow() if outcome.failure.reason == INVALID else None
 
@@ -266,7 +266,7 @@ def without_a_reason(outcome, call, document, worker):
     outcome.failure.reason = 0 if outcome.HasField("failure") else outcome.failure.reason
 
 
-@judging("settings.kept-settings-are-told-apart")
+@judging("settings.cached-settings-are-distinct")
 def the_first_settings(outcome, call, document, worker):
     worker.first = worker.first or list(outcome.warnings)
     outcome.warnings[:] = worker.first
@@ -282,7 +282,7 @@ def an_unset_phase_is_the_policys(outcome, call, document, worker):
     return None if call.phase else allow()
 
 
-@judging("review.missing-document", "stream.bad-index")
+@judging("review.missing-document", "stream.invalid-index")
 def no_document_is_needed(outcome, call, document, worker):
     return allow() if document is None else None
 
@@ -303,16 +303,16 @@ def nothing_is_allowed(outcome, call, document, worker):
     return allow() if not call.policy else None
 
 
-@judging("review.uid-and-trace-do-not-matter")
+@judging("review.ignores-uid-and-trace")
 def by_uid(outcome, call, document, worker):
     outcome.warnings.append(call.uid)
 
 
 @judging(
-    "review.many-at-once",
+    "review.concurrent-calls",
     "stream.thousand-calls",
     "stream.grouping-is-free",
-    "stream.two-streams",
+    "stream.parallel-streams",
     "stream.shared-documents",
 )
 def the_last_ones_answer(outcome, call, document, worker):
@@ -320,7 +320,7 @@ def the_last_ones_answer(outcome, call, document, worker):
     return last if last is not None and call.policy == "probe-echo" else None
 
 
-@breaks("review.sleeps-at-once", "stream.fast-overtakes-slow")
+@breaks("review.concurrent-waits", "stream.fast-overtakes-slow")
 class OneAfterAnother(Worker):
     def __init__(self):
         super().__init__()

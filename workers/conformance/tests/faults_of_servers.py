@@ -1,4 +1,4 @@
-"""Workers whose server is wrong: health, connections, sizes."""
+"""Workers with faults in health, connections and sizes."""
 
 import asyncio
 from contextlib import suppress
@@ -37,7 +37,7 @@ class ServesEverything(Worker):
 
 
 @breaks("health.watch")
-class TellsOnce(Worker):
+class ReportsOnce(Worker):
     async def watch(self, request, context):
         await context.write(HEALTH(status=HEALTH.SERVING))
 
@@ -76,8 +76,8 @@ class KnowsFewPeers(Worker):
         return await super().call_describe(received, context)
 
 
-class Front:
-    """Stands before a server and passes bytes on; it can be made to break as a whole."""
+class Proxy:
+    """Forwards bytes to a server; it can break as a whole."""
 
     def __init__(self, port):
         self._port, self._open, self._taking = port, set(), set()
@@ -122,12 +122,12 @@ class Front:
         return False
 
 
-class DiesOfGarbage(Front):
+class DiesOfGarbage(Proxy):
     def minds(self, begun, count):
         return bool(begun) and not begun.startswith(PREFACE)
 
 
-class TakesFew(Front):
+class TakesFew(Proxy):
     async def take(self, reader, writer):
         if len(self._open) > 100:
             writer.close()
@@ -137,17 +137,17 @@ class TakesFew(Front):
 
 
 @breaks("connections.garbage")
-class BehindABrittleFront(Worker):
+class BehindABrittleProxy(Worker):
     front = DiesOfGarbage
 
 
 @breaks("connections.silent")
-class BehindANarrowFront(Worker):
+class BehindANarrowProxy(Worker):
     front = TakesFew
 
 
 @breaks("connections.keepalive")
-class MindsPings(Worker):
+class RejectsPings(Worker):
     options = tuple(option for option in OPTIONS if "ping" not in option[0] and "keepalive" not in option[0])
 
 
@@ -165,7 +165,7 @@ class TakesLittle(Worker):
 
 
 @breaks("sizes.answer-near-the-limit")
-class SaysLittle(Worker):
+class SendsLittle(Worker):
     options = with_option("grpc.max_send_message_length", 20 << 20)
 
 

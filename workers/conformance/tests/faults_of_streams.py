@@ -1,4 +1,4 @@
-"""Workers that keep no deadline, stop no work, or serve their streams wrongly."""
+"""Workers that ignore deadlines, stop no work, or serve their streams wrongly."""
 
 import asyncio
 
@@ -88,9 +88,7 @@ class CancelsAll(Stream):
 # -------------------------------------------------------------------------------------------- stream
 
 
-@streaming(
-    "stream.order-is-free", "stream.thousand-calls", "stream.grouping-is-free", "load.flood-loses-nothing", "load.mixed"
-)
+@streaming("stream.order-is-free", "stream.thousand-calls", "stream.grouping-is-free", "load.overload", "load.mixed")
 class LosesTheSeventh(Stream):
     def answer(self, number, outcome):
         if number % 7:
@@ -105,7 +103,7 @@ class AnswersTwice(Stream):
         return made
 
 
-@streaming("stream.shared-documents", "stream.bad-index")
+@streaming("stream.shared-documents", "stream.invalid-index")
 class RemembersDocuments(Stream):
     kept = None
 
@@ -137,7 +135,7 @@ class WantsItems(Stream):
         super().take(batch)
 
 
-@streaming("stream.item-of-neither-kind")
+@streaming("stream.empty-item")
 class AnswersAnything(Stream):
     def take(self, batch):
         super().take(batch)
@@ -160,7 +158,7 @@ class LeavesAtHalfClose(Stream):
         super().close()
 
 
-@streaming("stream.nothing-called", "stream.half-close")
+@streaming("stream.no-calls", "stream.half-close")
 class EndsBadly(Stream):
     async def run(self):
         await super().run()
@@ -179,7 +177,7 @@ class EndsWithAPanic(Stream):
 # ---------------------------------------------------------------------------------------------- load
 
 
-@breaks("load.stalled-peer-stops-nobody")
+@breaks("load.stalled-peer-is-isolated")
 class WritesUnderOneLock(Worker):
     def __init__(self):
         super().__init__()

@@ -1,6 +1,6 @@
-"""The tests' own worker as a command; ``--fault NAME`` makes it break a rule of those that concern a process."""
+"""The reference worker as a command; ``--fault NAME`` makes it break a rule for processes."""
 
-# ruff: noqa: ASYNC110 - a worker of the tests may look again and again
+# ruff: noqa: ASYNC110 - a worker of the tests may poll
 
 import argparse
 import asyncio
@@ -43,7 +43,7 @@ def flags():
         variable = PREFIX + name.upper().replace("-", "_")
         parser.add_argument(f"--{name}", default=os.environ.get(variable, default))
     known = parser.parse_known_args()[0] if "ignores-flags" in sys.argv else parser.parse_args()
-    global FAULT  # noqa: PLW0603 - it is for every part of the process
+    global FAULT  # noqa: PLW0603 - the whole process reads it
     FAULT = known.fault
     if FAULT == "variable-first":
         known.listen = os.environ.get(PREFIX + "LISTEN", known.listen)
@@ -86,7 +86,7 @@ class Command(Worker):
             self.in_flight -= FAULT != "frees-nothing"
 
     async def watch(self, request, context):
-        if FAULT == "says-nothing":
+        if FAULT == "reports-nothing":
             await context.write(HEALTH(status=HEALTH.SERVING))
             await asyncio.Event().wait()
         await super().watch(request, context)
@@ -108,7 +108,7 @@ class Command(Worker):
 
 
 def address(worker):
-    """Where to listen, if it is free."""
+    """The address to listen on, if it is free."""
     where = worker.given.listen
     if where.startswith("unix:"):
         path = Path(where.removeprefix("unix:"))
@@ -141,7 +141,7 @@ def address(worker):
 
 
 def credentials(given):
-    """TLS, as far as it is wanted; its files are read again for each handshake."""
+    """TLS, if it is configured; each handshake reads the files again."""
     if given.client_ca and not given.tls_cert and FAULT != "serves-in-the-clear":
         wrong("--client-ca needs --tls-cert and --tls-key")
     if not given.tls_cert or FAULT == "serves-in-the-clear":
@@ -172,8 +172,8 @@ async def serve(worker):
     await server.start()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told, worker)
-    found = where if where.startswith("unix:") else f"127.0.0.1:{0 if FAULT == 'tells-port-0' else port}"
+        loop.add_signal_handler(number, stopping, worker)
+    found = where if where.startswith("unix:") else f"127.0.0.1:{0 if FAULT == 'logs-port-0' else port}"
     policies = ", ".join(POLICIES)
     worker.log("info", f"worker {worker.name} {worker.version} listens on {found}; policies: {policies}")
     if os.environ.get(PREFIX + "SUPERVISED") == "1" and FAULT != "orphan":
@@ -191,7 +191,7 @@ async def serve(worker):
     sys.exit({"exits-3": 3}.get(FAULT, 0))
 
 
-def told(worker):
+def stopping(worker):
     if worker.stopping.is_set() and FAULT != "is-patient":
         os._exit(1)
     worker.stopping.set()

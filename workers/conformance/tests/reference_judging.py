@@ -1,4 +1,4 @@
-"""A worker of the tests' own, by the contract alone: its policies, and what it says of them.
+"""The tests' reference worker, written from the contract alone: its policies and their description.
 
 ``faults`` derives workers from it that break one rule each. It leans on no SDK: the kit is what SDKs are held to.
 """
@@ -28,7 +28,7 @@ POLICIES = {
     "probe-version": (VALIDATING, [], None),
     "plain": (VALIDATING, ["/object/metadata/labels"], None),
 }
-"""Phase, inputs (None: not said; True: everything), writes."""
+"""Phase, inputs (None: unset; True: everything), writes."""
 
 MEMBERS = {
     "probe-answer": {"arm": str, "warnings": list, "auditAnnotations": dict, "cache": (str, int, float)},
@@ -67,7 +67,7 @@ class Judging:
 
     # ------------------------------------------------------------------------------------ settings
 
-    def mistakes(self, policy, text):
+    def setting_errors(self, policy, text):
         """Errors as (pointer, message), and warnings."""
         if policy not in POLICIES:
             return [("", f"there is no policy {policy}")], []
@@ -91,7 +91,7 @@ class Judging:
         return errors, ["deprecated goes away"] if warned and not errors else []
 
     def validate(self, request):
-        errors, warnings = self.mistakes(request.policy, request.settings)
+        errors, warnings = self.setting_errors(request.policy, request.settings)
         found = worker_pb2.ValidateSettingsResponse(warnings=warnings)
         for pointer, message in errors:
             found.errors.add(pointer=pointer, message=message)
@@ -100,7 +100,7 @@ class Judging:
     # --------------------------------------------------------------------------------------- calls
 
     async def judge(self, call, document, trace=""):
-        """The outcome of a call; ``document`` None: it has none."""
+        """The outcome of a call; ``document`` None: there is none."""
         version = "probe-7" if call.policy == "probe-version" else self.version
         outcome = await self.judged(call, document, trace)
         outcome.version = version
@@ -111,7 +111,7 @@ class Judging:
     async def judged(self, call, document, trace):
         if call.policy not in POLICIES or call.phase != POLICIES[call.policy][0]:
             return failure(f"no policy {call.policy!r} for phase {call.phase}", UNKNOWN)
-        errors, _ = self.mistakes(call.policy, call.settings)
+        errors, _ = self.setting_errors(call.policy, call.settings)
         if errors:
             return failure(f"settings of {call.policy}: {errors}", INVALID)
         try:
@@ -182,7 +182,7 @@ class Judging:
         return outcome
 
     def log(self, level, message, **fields):
-        """What it has to say; a command of the tests writes it."""
+        """Log an event; only the tests' command writes it."""
 
 
 def failure(message, reason=worker_pb2.FAILURE_REASON_UNSPECIFIED):
@@ -216,7 +216,7 @@ def answer(arm, document):
 
 
 def annotated(document):
-    """The object with one annotation more; its other members are left as they are, to the byte."""
+    """The object with one annotation more; the bytes of its other members stay."""
     found = msgspec.json.decode(document, type=dict[str, msgspec.Raw])["object"]
     members = msgspec.json.decode(found, type=dict[str, msgspec.Raw])
     metadata = msgspec.json.decode(members.get("metadata", msgspec.Raw(b"{}")), type=dict[str, msgspec.Raw])

@@ -1,6 +1,6 @@
-"""The tests' own worker on its address: the four calls and health, over grpc.aio."""
+"""The reference worker as a server: the four RPCs and health, over grpc.aio."""
 
-# ruff: noqa: ASYNC110 - a worker of the tests may look again and again
+# ruff: noqa: ASYNC110 - a worker of the tests may poll
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ OPTIONS = (
     ("grpc.keepalive_permit_without_calls", 1),
 )
 UNWRITTEN = 64
-"""Outcomes that may wait for a peer that does not read."""
+"""Outcomes that may wait for a client that does not read."""
 
 
 async def read(kind, received, context):
@@ -61,12 +61,12 @@ class Stream:
         raise error
 
     def end(self):
-        """The stream is over: what is open has failed."""
+        """The stream has ended: its open calls have failed."""
         for task in self.open.values():
             task.cancel()
 
     async def lame(self):
-        """Told to stop: end when nothing is open and nothing comes."""
+        """While the worker stops: end when no call is open and no message comes."""
         await self.worker.stopping.wait()
         while self.open or self.ready:
             await asyncio.sleep(self.worker.lame_seconds / 5)
@@ -107,7 +107,7 @@ class Stream:
         self.open[number].add_done_callback(self.left)
 
     def left(self, task):
-        """The work of a call has ended, however: its place is free."""
+        """The work of a call has ended, in any way: its id is free."""
         self.worker.in_flight -= 1
 
     def document(self, call, documents):
@@ -158,7 +158,7 @@ class Stream:
 
 
 class Worker(Judging):
-    """Serves; each method can be made wrong by a fault."""
+    """Serves the policies; a fault can replace each method."""
 
     options = OPTIONS
     services = ("", SERVICE)

@@ -1,11 +1,11 @@
-"""A check that cannot fail is a defect: for each rule there is a worker that breaks it, and its check says so."""
+"""Each check fails a worker that breaks its rule: a check that cannot fail is a defect."""
 
 import pytest
 
 from worker_conformance.calls_file import Calls
 from worker_conformance.checks import CHECKS
 from worker_conformance.expectations import Allowed, Expected, ExpectedCall, SettingsError
-from worker_conformance.questions import POD, VALIDATING, OrdinaryCall
+from worker_conformance.policy_calls import POD, VALIDATING, OrdinaryCall
 from workers.conformance.tests import faults_of_answers, faults_of_judging, faults_of_servers, faults_of_streams
 from workers.conformance.tests.faults import FAULTS
 from workers.conformance.tests.reference_serving import Worker
@@ -34,12 +34,12 @@ CALLED = Calls(
 
 NEED_A_FILE = ("verdicts.settings-are-accepted", "expected.verdicts", "expected.settings-errors")
 
-CALLING = [check for check in CHECKS if not check.command]
+ON_A_TARGET = [check for check in CHECKS if not check.command]
 
 
-@pytest.mark.parametrize("check", CALLING, ids=[check.name for check in CALLING])
+@pytest.mark.parametrize("check", ON_A_TARGET, ids=[check.name for check in ON_A_TARGET])
 async def test_a_broken_rule_is_found(checked, check):
-    """Each worker that breaks the rule fails its check, with what was expected and what was observed."""
+    """Each worker that breaks a rule fails its check, which reports what it expected and observed."""
     assert check.name in FAULTS, "no worker of these tests breaks this rule"
     calls = CALLED if check.name in NEED_A_FILE else Calls()
     for broken in FAULTS[check.name]:
@@ -51,11 +51,11 @@ async def test_a_broken_rule_is_found(checked, check):
 
 
 async def test_what_is_expected_is_found(checked):
-    """A worker that does what the file expects passes."""
+    """A worker with the outcomes that the file expects passes."""
     results = await checked(Worker(), set(NEED_A_FILE), calls=CALLED)
     assert {result.outcome for result in results.values()} == {"passed"}
 
 
 def test_every_fault_is_of_a_check():
-    """No fault is registered under a name that no check has."""
+    """Each fault is registered for an existing check."""
     assert set(FAULTS) <= {check.name for check in CHECKS}

@@ -1,4 +1,4 @@
-"""The kit as a command and as a document: its options, its reports, its quotes, its exit codes."""
+"""The kit's options, reports, quotes and exit codes."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def invoked(*arguments):
 
 
 async def run_process(*arguments):
-    """The command as a process, beside a worker of this loop: exit code, standard output, standard error."""
+    """Run the command beside a worker in this process; return exit code, standard output, standard error."""
     import asyncio  # noqa: PLC0415 - of this test alone
 
     process = await asyncio.create_subprocess_exec(
@@ -41,7 +41,7 @@ async def run_process(*arguments):
 
 
 def test_checks_have_different_names():
-    """A name stands for one check."""
+    """Check names are unique."""
     names = [check.name for check in CHECKS]
     assert len(set(names)) == len(names)
 
@@ -58,18 +58,18 @@ SOURCES = {
 
 @pytest.mark.parametrize("check", CHECKS, ids=[check.name for check in CHECKS])
 def test_each_check_quotes_the_contract(check):
-    """What a check holds a worker to stands in the contract, word for word."""
+    """The sentence that a check quotes is in the contract, word for word."""
     if check.contract.source in SOURCES:
         assert _words(check.contract.text) in SOURCES[check.contract.source]
 
 
 def test_each_sentence_ends():
-    """Each check says what it establishes in a sentence that fits a line."""
+    """Each check describes its property in a sentence that fits a line."""
     assert [check.name for check in CHECKS if not check.sentence.endswith(".") or len(check.sentence) > 110] == []
 
 
 def test_the_messages_are_those_of_the_contract(tmp_path):
-    """The generated code is what protoc makes of proto/ today."""
+    """The generated code equals protoc's output for proto/."""
     protoc = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT / 'proto'}", f"--python_out=pyi_out:{tmp_path}"]
     subprocess.run([*protoc, "admission/worker/v1/worker.proto"], check=True, capture_output=True)
     folder = Path(str(files(worker_conformance))) / "proto/admission/worker/v1"
@@ -81,7 +81,7 @@ def test_the_messages_are_those_of_the_contract(tmp_path):
 
 
 def test_the_list_shows_every_check():
-    """--list names each check, its sentence, and what it holds a worker to."""
+    """--list shows each check with its sentence."""
     result = invoked("--list")
     assert result.exit_code == 0
     for check in CHECKS:
@@ -89,14 +89,14 @@ def test_the_list_shows_every_check():
 
 
 def test_the_schema_of_reports_is_committed():
-    """report.schema.json is the JSON Schema of the report that the code writes."""
+    """report.schema.json is the JSON Schema of the report."""
     committed = (files(worker_conformance) / "report.schema.json").read_bytes()
     assert committed == schema()
     assert invoked("--schema").output.encode() == schema()
 
 
-async def test_a_json_report_says_all():
-    """-o json writes one document: who was checked, each check, the numbers; and nothing else."""
+async def test_a_json_report_is_complete():
+    """-o json writes one document with the worker, each check and the summary, and nothing else."""
     async with serving(Worker()) as address:
         code, out, errors = await run_process(
             "--target", address, "--only", "describe.*", "--only", "tls.*", "-o", "json"
@@ -118,7 +118,7 @@ class Nameless(Worker):
 
 
 async def test_a_text_report_shows_failures_in_full():
-    """A failed check: exit code 1, its line, and at the end expected, observed and the contract's sentence."""
+    """A failed check has exit code 1, its line, and at the end expected, observed and the contract's sentence."""
     async with serving(Nameless()) as address:
         code, out, _ = await run_process(
             "--target", address, "--only", "describe.is-complete", "--only", "describe.is-stable"
@@ -141,9 +141,9 @@ async def test_a_text_report_shows_failures_in_full():
     [
         ((), "give either --target ADDRESS"),
         (("--target", "a:1", "--", "b"), "give either --target ADDRESS"),
-        (("--target", "a:1", "--probes"), "--probes belongs to a COMMAND"),
-        (("--only", "no.such", "--list"), "there is no such check"),
-        (("--target", "unix:/no/such/socket", "--patience", "0.2"), "nobody takes connections"),
+        (("--target", "a:1", "--probes"), "--probes needs a COMMAND"),
+        (("--only", "no.such", "--list"), "no such check"),
+        (("--target", "unix:/no/such/socket", "--patience", "0.2"), "no process accepts connections"),
         (("--", "/no/such/command"), "cannot be run"),
         (("--", sys.executable, "-c", "raise SystemExit('gone')"), "ended with exit code 1"),
         (("--server-name", "a", "--target", "a:1"), "need --tls-ca"),
@@ -151,8 +151,8 @@ async def test_a_text_report_shows_failures_in_full():
         (("--calls", "a.yaml", "--samples", "--target", "a:1"), "either --calls FILE or --samples"),
     ],
 )
-def test_what_cannot_run_is_said(arguments, message):
-    """Exit code 2, and one line that says why."""
+def test_a_run_that_cannot_start_is_an_error(arguments, message):
+    """The kit exits with code 2 and one line with the reason."""
     result = invoked(*arguments)
     assert result.exit_code == 2
     assert message in result.output
@@ -179,7 +179,7 @@ class WithoutStream(WithoutProbes):
 
 
 async def test_a_worker_without_probes_and_stream_is_complete(checked):
-    """What only Review has passes, and each skipped check says what it needs."""
+    """A worker with only Review passes, and each skipped check reports what it needs."""
     names = {check.name for check in CHECKS} - {"connections.keepalive"}  # which takes 15 s
     results = (await checked(WithoutStream(), names)).values()
     assert [result for result in results if result.outcome in {"failed", "broken"}] == []
@@ -189,8 +189,8 @@ async def test_a_worker_without_probes_and_stream_is_complete(checked):
     assert sum(result.outcome == "passed" for result in results) > 25
 
 
-async def test_a_mistake_of_the_kit_is_not_the_workers(checked, monkeypatch):
-    """A check that raises something unforeseen is broken: reported as the kit's, and the others go on."""
+async def test_an_error_of_the_kit_is_not_the_workers(checked, monkeypatch):
+    """A check that raises an unexpected error is broken, and the other checks run."""
 
     class Absurd(Worker):
         def describe(self, request):
@@ -200,7 +200,7 @@ async def test_a_mistake_of_the_kit_is_not_the_workers(checked, monkeypatch):
 
     from worker_conformance.checks import describe  # noqa: PLC0415 - of this test alone
 
-    monkeypatch.setattr(describe, "mistakes", lambda _: 1 / 0)
+    monkeypatch.setattr(describe, "errors", lambda _: 1 / 0)
     results = await checked(Absurd(), {"describe.schemas-parse", "describe.is-stable"})
     assert results["describe.schemas-parse"].outcome == "broken"
     assert "ZeroDivisionError" in results["describe.schemas-parse"].reason
@@ -208,7 +208,7 @@ async def test_a_mistake_of_the_kit_is_not_the_workers(checked, monkeypatch):
 
 
 def test_values_are_shown_short():
-    """A report holds no megabytes."""
+    """A report shows only the beginning of a large value."""
     outcome = worker_pb2.Outcome(deny=worker_pb2.Deny(message="x" * 10_000_000))
     assert len(shown(outcome)) < 1000
     assert issubclass(NotCheckableError, Exception)

@@ -1,4 +1,4 @@
-"""The kit's own rules about JSON: patches, differences, projections, schemas, files of calls."""
+"""Patches, differences, projections, schemas, files of calls."""
 
 import pytest
 
@@ -7,11 +7,11 @@ from worker_conformance.claims import differences, projected
 from worker_conformance.command import SAMPLES
 from worker_conformance.expectations import Denied, Expected, of_outcome, same
 from worker_conformance.findings import StartError
-from worker_conformance.patching import PatchError, changed
+from worker_conformance.patches import PatchError, changed
 from worker_conformance.pointers import tokens
+from worker_conformance.policy_calls import MUTATING, text
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import MUTATING, text
-from worker_conformance.schemas import mistakes
+from worker_conformance.schemas import errors
 
 OBJECT = {"a": {"b": [1, 2, 3]}, "c/d": None}
 
@@ -33,7 +33,7 @@ def patched(*operations):
     ],
 )
 def test_patches_apply_as_rfc_6902_says(operation, result):
-    """Each operation does what the RFC says, and the object that was sent stays as it was."""
+    """Each operation does what RFC 6902 says, and does not modify its input."""
     before = {"a": {"b": [1, 2, 3]}, "c/d": None}
     assert patched(operation) == result
     assert before == OBJECT
@@ -58,25 +58,25 @@ def test_patches_apply_as_rfc_6902_says(operation, result):
     ],
 )
 def test_what_the_rfc_forbids_does_not_apply(operation):
-    """An error says which operation, and why."""
+    """An error names the operation and the reason."""
     with pytest.raises(PatchError, match="operation 0"):
         patched(operation)
 
 
 def test_a_merge_patch_removes_by_null():
-    """RFC 7386's rule."""
+    """A merge patch applies as RFC 7386 says."""
     allow = worker_pb2.Allow(merge_patch=b'{"a":{"b":null,"x":{"y":null}}}')
     assert changed(OBJECT, allow) == {"a": {"x": {}}, "c/d": None}
 
 
 def test_differences_are_the_smallest_places():
-    """Added containers are entered, arrays are compared by position."""
+    """Differences are within added containers; arrays are compared by position."""
     found = dict(differences({"a": [1, 2], "b": {"c": 1}}, {"a": [1, 3, 4], "b": {}, "d": {"e": {"f": 1}, "g": {}}}))
     assert found == {"/a/1": 3, "/a/2": 4, "/b/c": None, "/d/e/f": 1, "/d/g": {}}
 
 
 def test_a_projection_keeps_places():
-    """What is claimed and what leads there; arrays keep their length; what every document carries stays."""
+    """A projection has the claimed places, their parents and what every document has; arrays keep their length."""
     document = {
         "operation": "CREATE", "name": "x", "kind": {"kind": "Pod"},
         "object": {"spec": {"containers": [{"name": "a", "image": "i"}, 7]}, "metadata": {"name": "x"}},
@@ -92,18 +92,18 @@ def test_a_projection_keeps_places():
      b'{"$ref":"#/$defs/A"}', b'{"anyOf":[]}', b'{"minimum":"1"}', b'{"$schema":"http://json-schema.org/draft-07/schema#"}'],
 )  # fmt: skip
 def test_what_is_no_schema_is_found(schema):
-    """Each with its place."""
-    assert list(mistakes(schema))
+    """Each error has its place."""
+    assert list(errors(schema))
 
 
 def test_a_schema_is_accepted():
-    """With all that SDKs write."""
+    """A schema with all keywords that SDKs write is valid."""
     schema = b'{"$ref":"#/$defs/A","$defs":{"A":{"type":["object","null"],"properties":{"b":true},"required":["b"]}}}'
-    assert list(mistakes(schema)) == []
+    assert list(errors(schema)) == []
 
 
 def test_calls_are_read_from_yaml(tmp_path):
-    """With JSON's types: a date is a text; the uid is left out."""
+    """YAML is read with JSON's types (a date is a string), and without the uid."""
     path = tmp_path / "calls.yaml"
     path.write_text("- {policy: a, phase: mutating, settings: {d: 2024-01-01}, request: {uid: x, operation: CREATE}}")
     (call,) = calls_file.read(path).ordinary
@@ -127,7 +127,7 @@ def test_calls_are_read_from_yaml(tmp_path):
     ],
 )
 def test_a_file_that_is_wrong_is_said_where(tmp_path, content, message):
-    """Which file, which entry, what is expected."""
+    """An error names the file, the entry and what is expected."""
     path = tmp_path / "calls.yaml"
     path.write_text(content)
     with pytest.raises(StartError, match=message):
@@ -135,7 +135,7 @@ def test_a_file_that_is_wrong_is_said_where(tmp_path, content, message):
 
 
 def test_a_line_that_is_wrong_is_said_with_its_number(tmp_path):
-    """Of JSON Lines."""
+    """An error in JSON Lines names the line."""
     path = tmp_path / "calls.jsonl"
     path.write_text('{"policy":"a","phase":"mutating","request":{}}\n{"policy":"a"}\n')
     with pytest.raises(StartError, match="line 2: Object missing required field `phase`"):
@@ -143,7 +143,7 @@ def test_a_line_that_is_wrong_is_said_with_its_number(tmp_path):
 
 
 def test_lines_are_called_to_the_letter(tmp_path):
-    """A line is an entry; its numbers keep their digits, and its settings their spelling."""
+    """Each line is an entry; its numbers and settings stay as they are written."""
     path = tmp_path / "calls.jsonl"
     path.write_text(
         '{"policy":"a","phase":"mutating","settings":{"n": 1E2},"request":{"uid":"x","n":[1.0, 1e400]},'
@@ -160,7 +160,7 @@ def allowed(patch, *warnings):
 
 
 def test_a_change_is_compared_as_it_is_written():
-    """White space does not count; the order of members, digits and warnings do."""
+    """Outcomes differ in the order of members, in digits and warnings, but not in white space."""
     one = allowed(b'[{"a":1.0,"b":[2]}]')
     assert same(one, allowed(b'[ {"a": 1.0, "b": [2]} ]'))
     for other in (b'[{"b":[2],"a":1.0}]', b'[{"a":1,"b":[2]}]', b'[{"a":"1.0","b":[2]}]', b"[]", b""):
@@ -170,7 +170,7 @@ def test_a_change_is_compared_as_it_is_written():
 
 
 def test_a_denial_without_a_code_is_forbidden():
-    """As the contract has it; a failure is nothing that could be expected."""
+    """An outcome becomes an expectation with the contract's defaults; a failure becomes none."""
     expected = Expected(deny=Denied("no", 403, "Forbidden"))
     assert same(expected, of_outcome(worker_pb2.Outcome(deny=worker_pb2.Deny(message="no"))))
     assert not same(expected, of_outcome(worker_pb2.Outcome(deny=worker_pb2.Deny(message="no", code=403))))
@@ -178,7 +178,7 @@ def test_a_denial_without_a_code_is_forbidden():
 
 
 def test_the_samples_recording_is_in_the_package():
-    """Every sample policy, with verdicts of each kind and settings that are wrong."""
+    """The samples have each policy, verdicts of each kind and invalid settings."""
     recorded = calls_file.read(SAMPLES).expected
     assert {call.policy for call in recorded} == {
         *("required-labels", "no-privileged", "default-labels", "default-resources", "image-registry", "sidecar")

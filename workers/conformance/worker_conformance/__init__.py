@@ -1,4 +1,4 @@
-"""Checks a worker of the admission gateway by the contract alone, whatever it is written in."""
+"""Checks a worker of the admission gateway, in any language, by the contract alone."""
 
 import os
 from importlib.metadata import version
@@ -6,7 +6,7 @@ from importlib.metadata import version
 VERSION = version("admission-worker-conformance")
 
 GRPC_VERBOSITY = os.environ.get("GRPC_VERBOSITY")
-"""What whoever runs the kit says; workers that it starts get this, and not what follows."""
+"""The caller's value, which workers that the kit starts inherit instead of the default below."""
 
-# gRPC would write of each handshake that a check breaks on purpose. It reads this when it is imported.
+# Otherwise gRPC logs each handshake that a check breaks on purpose. It reads the variable when it is imported.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -1,6 +1,6 @@
-"""The file of ``--calls``: what one's own policies are called, as YAML, JSON or JSON Lines.
+"""The file of ``--calls``: calls of the user's own policies, as YAML, JSON or JSON Lines.
 
-A list, or a line for each entry (``*.jsonl``); each entry is one call::
+A list, or one entry on each line (``*.jsonl``); each entry is one call::
 
     - policy: required-label
       phase: validating
@@ -8,8 +8,8 @@ A list, or a line for each entry (``*.jsonl``); each entry is one call::
       request: {operation: CREATE, object: {metadata: {labels: {}}}}
       expected: {deny: {message: label "team" is required, code: 403, reason: Forbidden}}
 
-``request`` is an AdmissionRequest, as far as it matters; its ``uid`` is left out, as the gateway does. ``expected`` is
-the outcome, where one is expected: see ``expectations``. With ``expected.errors`` there is nothing to request.
+``request`` is an AdmissionRequest, or the members of it that matter; the kit removes its ``uid``, as the gateway does.
+``expected`` is the expected outcome: see ``expectations``. With ``expected.errors`` there is no request.
 """
 
 import json
@@ -24,19 +24,19 @@ import yaml
 
 from worker_conformance.expectations import Expected, ExpectedCall
 from worker_conformance.findings import StartError
+from worker_conformance.policy_calls import PHASES, OrdinaryCall, text
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import PHASES, OrdinaryCall, text
 
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One entry of the file.
 
     Attributes:
-        policy: the policy's name, as it is described.
+        policy: the policy's name in the worker's description.
         phase: ``mutating`` or ``validating``.
         request: an AdmissionRequest.
-        settings: the policy's; none: ``{}``.
-        expected: what is expected; None: only what the contract says.
+        settings: the policy's settings; default ``{}``.
+        expected: the expected outcome; None: any that the contract allows.
     """
 
     policy: str
@@ -46,22 +46,22 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     expected: Expected | None = None
 
     def __post_init__(self) -> None:
-        """See that there is something to be called.
+        """Check that there is a request, or expected errors.
 
         Raises:
-            ValueError: there is not.
+            ValueError: there is neither.
         """
         if self.request is None and not (self.expected and self.expected.errors):
-            raise ValueError("request is missing; only where errors of the settings are expected there is none")
+            raise ValueError("request is missing; only an entry with expected.errors has none")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calls:
-    """What a file has.
+    """The content of a file.
 
     Args:
         ordinary: its calls.
-        expected: those of which the file says what is expected, and its settings that are wrong.
+        expected: the calls and the settings with an expected outcome.
     """
 
     ordinary: tuple[OrdinaryCall, ...] = ()
@@ -69,7 +69,7 @@ class Calls:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as JSON knows it: a date is a text."""
+    """YAML with JSON's types: a date is a string."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -82,7 +82,7 @@ def read(path: Path | Traversable) -> Calls:
     """The calls of a file.
 
     Raises:
-        StartError: it cannot be read, or is no list of calls; with the place of the first mistake.
+        StartError: it cannot be read, or is not a list of calls; names the place of the first error.
     """
     try:
         entries = list((_of_lines if path.name.endswith(".jsonl") else _of_list)(path.name, path.read_bytes()))
@@ -113,17 +113,17 @@ def _of_lines(name: str, content: bytes) -> Iterator[tuple[str, Entry]]:
         yield f"{name}:{number} {entry.policy}", entry
 
 
-def check_held(calls: Calls, description: worker_pb2.DescribeResponse) -> None:
-    """See that the worker holds what the file calls.
+def check_described(calls: Calls, description: worker_pb2.DescribeResponse) -> None:
+    """Check that the worker describes each policy of the file, in the phase of the call.
 
     Raises:
-        StartError: it does not describe a policy, or not for the phase.
+        StartError: it does not.
     """
-    held = {policy.name: set(policy.phases) for policy in description.policies}
+    described = {policy.name: set(policy.phases) for policy in description.policies}
     chosen: tuple[OrdinaryCall | ExpectedCall, ...] = (*calls.ordinary, *calls.expected)
     for call in chosen:
-        if call.phase not in held.get(call.policy, set()):
-            names = ", ".join(sorted(held)) or "none"
+        if call.phase not in described.get(call.policy, set()):
+            names = ", ".join(sorted(described)) or "none"
             phase = worker_pb2.Phase.Name(call.phase)
             message = (
                 f"--calls: {call.label}: the worker describes no policy {call.policy!r} for {phase}; it has: {names}"
@@ -134,7 +134,7 @@ def check_held(calls: Calls, description: worker_pb2.DescribeResponse) -> None:
 def _ordinary(entries: Iterable[tuple[str, Entry]]) -> Iterator[OrdinaryCall]:
     for label, entry in entries:
         if entry.request is not None:
-            # The standard library's decoder: a number may be larger than a float.
+            # Not msgspec, which rejects a number larger than a float.
             document = json.loads(_document(entry))
             settings, phase = bytes(entry.settings), PHASES[entry.phase]
             yield OrdinaryCall(
@@ -152,5 +152,5 @@ def _expected(entries: Iterable[tuple[str, Entry]]) -> Iterator[ExpectedCall]:
 
 
 def _document(entry: Entry) -> bytes:
-    """The document, to the letter."""
+    """The document's JSON text."""
     return text({key: value for key, value in (entry.request or {}).items() if key != "uid"})

@@ -1,4 +1,4 @@
-"""Certificates for the checks of TLS, made anew each time: a key in a repository would be a secret in a repository."""
+"""Certificates for the checks of TLS. Each run creates new ones, so that the repository holds no private key."""
 
 import datetime as dt
 import ipaddress
@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LIFETIME = dt.timedelta(hours=2)
-"""From an hour ago, for clocks that go wrong, to an hour from now."""
+"""From an hour ago, for clock skew, to an hour from now."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,11 +23,11 @@ class Pair:
 
 
 class Authority:
-    """An authority of its own.
+    """A new CA.
 
     Args:
-        folder: where its files go.
-        name: its common name, and the beginning of its files' names.
+        folder: the folder of its files.
+        name: its common name, and its file's name.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -47,7 +47,7 @@ class Authority:
         """A certificate for ``localhost`` and 127.0.0.1, for servers and clients, and its key.
 
         Args:
-            name: its common name and its files' name; the files are replaced if there are any.
+            name: its common name and its files' name; replaces existing files.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName(
@@ -85,7 +85,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that nobody reads half of it."""
+    """Replace a file atomically, so that a worker never reads half of it."""
     fresh = path.with_suffix(".new")
     fresh.write_bytes(content)
     fresh.replace(path)

@@ -1,7 +1,7 @@
-"""A check: one property of a worker, with a name, a sentence, and the sentence of the contract that it holds to.
+"""A check: one property of a worker, with a name, a sentence, and the sentence of the contract that requires it.
 
-A check is a coroutine function of the ``Subject``. It returns, or raises what ``findings`` names. What it needs stands
-beside it, so that the runner can say of each skipped check why.
+A check is a coroutine function of the ``Subject``. It returns, or raises an error of ``findings``. It declares what it
+needs, so that the runner can report why it is skipped.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ Run = Callable[["Subject"], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A sentence of the contract, word for word, and where it stands."""
+    """A sentence of the contract, word for word, and its file."""
 
     source: str
     text: str
@@ -28,7 +28,7 @@ def proto(text: str) -> Quote:
 
 
 def readme(text: str) -> Quote:
-    """A sentence of ``workers/README.md``, which binds the SDKs and whoever calls a worker's command."""
+    """A sentence of ``workers/README.md``, the contract of the SDKs and of a worker's command."""
     return Quote("workers/README.md", text)
 
 
@@ -43,14 +43,14 @@ class Check:
 
     Args:
         name: SECTION.WHAT, in lower case.
-        sentence: what it establishes.
-        contract: the sentence that it holds the worker to.
+        sentence: the property.
+        contract: the sentence that requires it.
         run: the check itself.
         probes: the probe policies that it needs.
         stream: it needs ``ReviewStream``.
-        command: it needs the worker's command, for it starts workers of its own.
-        alone: it must not run beside others, for it takes all that the worker has.
-        seconds: how long it takes with a worker that is all right, beyond the patience, where it has to wait.
+        command: it needs the worker's command, because it starts its own workers.
+        alone: it must not run beside others, because it uses all of the worker's capacity.
+        seconds: how long it waits with a correct worker, in addition to the patience.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Check:
 
 
 class Section:
-    """Checks that belong together; a module holds one."""
+    """Related checks; each module has one section."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -74,14 +74,14 @@ class Section:
     def check(
         self, name: str, sentence: str, contract: Quote, *, probes: str = "", needs: str = "", seconds: float = 0.0
     ) -> Callable[[Run], Run]:
-        """Make a function a check of this section.
+        """Register a function as a check of this section.
 
         Args:
-            name: what follows the section's name.
+            name: the part after the section's name.
             sentence: as in ``Check``.
             contract: as in ``Check``.
-            probes: probe policies, with blanks between them and without ``probe-``.
-            needs: of ``stream``, ``command`` and ``alone``, with blanks between them.
+            probes: probe policies without ``probe-``, separated by spaces.
+            needs: any of ``stream``, ``command`` and ``alone``, separated by spaces.
             seconds: as in ``Check``.
         """
 

@@ -1,14 +1,14 @@
-"""What a claim lets through: a document's projection onto ``inputs``, and changes that lie outside ``writes``."""
+"""Claims applied: a document's projection onto ``inputs``, and the places that a change alters, for ``writes``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from worker_conformance.patching import Json, same
+from worker_conformance.patches import Json, same
 from worker_conformance.pointers import Place, covers, pointer, tokens
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
 
 ALWAYS: Sequence[Place] = (("kind",), ("resource",), ("subResource",), ("operation",), ("dryRun",))
-"""What every document carries, whatever is claimed."""
+"""Members of every document, whatever the policy claims."""
 
 _MISSING: Any = object()
 
@@ -21,13 +21,13 @@ def places(claim: worker_pb2.Claim) -> tuple[Place, ...] | None:
 
 
 def projected(document: Mapping[str, Json], claimed: Sequence[Place]) -> dict[str, Json]:
-    """What a policy with these inputs is sent of a document: what is claimed, and what leads there.
+    """The part of a document that a policy with these inputs gets: the claimed places, and their parents.
 
     "Where fields of the object were not granted they are absent; arrays keep their length and positions."
 
     Args:
-        document: with everything.
-        claimed: places over the document.
+        document: the whole document.
+        claimed: places in the document.
     """
     found = _part(dict(document), (*ALWAYS, *claimed), ())
     return found if isinstance(found, dict) else {}
@@ -48,7 +48,7 @@ def _part(value: Json, claimed: Sequence[Place], here: Place) -> Json:
 
 
 def _kept(value: Json, claimed: Sequence[Place], here: Place) -> Json:
-    """An element, which stays in its place: what is hidden of it is empty."""
+    """An array's element, which keeps its position: an empty value stands for a hidden one."""
     part = _part(value, claimed, here)
     if part is not _MISSING:
         return part
@@ -56,9 +56,7 @@ def _kept(value: Json, claimed: Sequence[Place], here: Place) -> Json:
 
 
 def differences(before: Json, after: Json, here: Place = ()) -> Iterator[tuple[str, Json]]:
-    """The places in which two values differ, the smallest ones, each with what stands there afterwards (None where
-    nothing does).
-    """
+    """The smallest places in which two values differ, each with its value in the second (None without one)."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
             yield from differences(before.get(key, _MISSING), after.get(key, _MISSING), (*here, key))

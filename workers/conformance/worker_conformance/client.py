@@ -1,6 +1,6 @@
-"""What a gateway does with a worker: the contract's four calls, and health.
+"""A gateway's calls of a worker: the contract's four RPCs, and health.
 
-Every wait ends: a call that is not answered within the patience is a broken rule, in words.
+Every wait ends: without an answer within the patience the worker breaks a rule.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ import grpc
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
-from worker_conformance.conversation import Conversation
 from worker_conformance.findings import BrokenRuleError
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
+from worker_conformance.review_stream import ReviewStream
 from worker_conformance.target import Target
 
 WORKER = "/admission.worker.v1.Worker/"
@@ -27,8 +27,8 @@ class Client:
     """One connection to a worker.
 
     Args:
-        channel: as ``Target.channel`` makes it.
-        patience: seconds after which an answer is not waited for any longer.
+        channel: from ``Target.channel``.
+        patience: seconds to wait for an answer.
     """
 
     def __init__(self, channel: grpc.aio.Channel, patience: float) -> None:
@@ -71,23 +71,23 @@ class Client:
         timeout: float | None = None,  # noqa: ASYNC109 - gRPC's deadline, which travels to the worker
         metadata: Mapping[str, str] | None = None,
     ) -> worker_pb2.Outcome:
-        """Review: the outcome of a call."""
+        """Review: the outcome of a policy call."""
         request = worker_pb2.ReviewRequest(call=policy_call)
         read = worker_pb2.ReviewResponse.FromString
         return (await self.call(WORKER + "Review", request, read, timeout=timeout, metadata=metadata)).outcome
 
     def reviewing(self, policy_call: worker_pb2.PolicyCall, timeout: float | None = None) -> Any:
-        """Review, begun: a call that can be cancelled and awaited."""
+        """Start Review: an RPC that can be cancelled and awaited."""
         call = self.channel.unary_unary(WORKER + "Review", None, worker_pb2.ReviewResponse.FromString)
         return call(worker_pb2.ReviewRequest(call=policy_call).SerializeToString(), timeout=timeout)
 
-    def stream(self) -> Conversation:
+    def stream(self) -> ReviewStream:
         """ReviewStream."""
         call = self.channel.stream_stream(WORKER + "ReviewStream", None, worker_pb2.ReviewStreamResponse.FromString)
-        return Conversation(call(), self.patience)
+        return ReviewStream(call(), self.patience)
 
     async def health(self, service: str = "") -> int:
-        """Health's Check: the status that is served."""
+        """Health's Check: the status."""
         request = health_pb2.HealthCheckRequest(service=service)
         answer = await self.call(HEALTH + "Check", request, health_pb2.HealthCheckResponse.FromString)
         return int(answer.status)
@@ -107,7 +107,7 @@ class Watch:
         self._patience = patience
 
     async def status(self) -> str | None:
-        """The next status by its name; None: it has ended, however."""
+        """The next status by its name; None: the Watch has ended, with any status."""
         try:
             answer = await asyncio.wait_for(self._call.read(), self._patience)
         except grpc.aio.AioRpcError:
@@ -121,16 +121,16 @@ class Watch:
         return None if answer is grpc.aio.EOF else str(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
 
     def ended(self) -> bool:
-        """Whether it is over."""
+        """Whether it has ended."""
         return bool(self._call.done())
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Cancel it."""
         self._call.cancel()
 
 
 @asynccontextmanager
 async def connected(target: Target, patience: float) -> AsyncIterator[Client]:
-    """A client on a connection of its own, until the block ends."""
+    """A client with its own connection, until the block ends."""
     async with target.channel() as channel:
         yield Client(channel, patience)

@@ -12,21 +12,21 @@ from pathlib import Path
 import click
 import msgspec
 
-from worker_conformance import VERSION, calls_file, showing
+from worker_conformance import VERSION, calls_file, text_report
 from worker_conformance.calls_file import Calls
 from worker_conformance.check import Check
 from worker_conformance.checks import CHECKS
 from worker_conformance.findings import StartError
-from worker_conformance.launching import Launcher
+from worker_conformance.processes import Launcher
 from worker_conformance.results import Report, Result, schema
-from worker_conformance.running import run
+from worker_conformance.runner import run
 from worker_conformance.target import Target, Tls
 
 FAILED, NOT_RUN = 1, 2
-"""Exit codes: a check failed; the kit could not run, or a check of it is broken. 0: nothing failed."""
+"""Exit codes: a check failed; the kit could not run, or a check is broken. 0: no check failed."""
 
 SAMPLES = files("worker_conformance") / "samples.jsonl"
-"""What the sample policies of the SDKs are called, and what is expected of them in every language."""
+"""Calls of the sample policies, with the outcomes that are the same in every SDK."""
 
 _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -35,17 +35,19 @@ _PEM = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--target", metavar="ADDRESS", help="A running worker: HOST:PORT, dns:///HOST:PORT or unix:PATH.")
 @click.option("--probes", is_flag=True, help="Start COMMAND with --conformance, for its probe policies.")
 @click.option(
-    "--calls", type=click.Path(path_type=Path), help="What ordinary policies are called: YAML, JSON, JSON Lines."
+    "--calls", type=click.Path(path_type=Path), help="Calls of the worker's policies: YAML, JSON or JSON Lines."
 )
-@click.option("--samples", is_flag=True, help="The worker serves the sample policies: call what is recorded of them.")
-@click.option("--only", multiple=True, metavar="NAME", help="Only these checks; stream.* are all of a section.")
-@click.option("--patience", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Seconds per wait.")
+@click.option("--samples", is_flag=True, help="Check the sample policies against their recorded outcomes.")
+@click.option("--only", multiple=True, metavar="NAME", help="Run only these checks; 'stream.*' is a section.")
+@click.option(
+    "--patience", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Seconds for each wait."
+)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--tls-ca", type=_PEM, help="Authorities of the worker's certificate: TLS.")
-@click.option("--tls-cert", type=_PEM, help="The client's certificate: mTLS.")
-@click.option("--tls-key", type=_PEM, help="Its key.")
-@click.option("--server-name", default="", help="The name in the worker's certificate, where it is not the address's.")
-@click.option("--list", "lists", is_flag=True, help="Show all checks, and what they hold a worker to.")
+@click.option("--tls-ca", type=_PEM, help="The CAs of the worker's certificate, for TLS.")
+@click.option("--tls-cert", type=_PEM, help="The client's certificate, for mTLS.")
+@click.option("--tls-key", type=_PEM, help="The client's private key.")
+@click.option("--server-name", default="", help="The name in the worker's certificate, if it is not the address's.")
+@click.option("--list", "lists", is_flag=True, help="Show all checks, what they need, and the contract's sentences.")
 @click.option("--schema", "wants_schema", is_flag=True, help="Show the JSON Schema of -o json.")
 @click.version_option(VERSION)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -67,14 +69,14 @@ def main(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Check a worker of the admission gateway by the contract alone.
 
-    Either a running one (--target), or one that is started, again and again, by its COMMAND after --.
+    The worker is a running one (--target), or the kit starts it with COMMAND, about 20 times.
 
-    Exit codes: 0 no check failed; 1 one did; 2 the kit could not run.
+    Exit codes: 0 no check failed; 1 a check failed; 2 the kit could not run.
     """
     try:
         chosen = select(only)
         if lists or wants_schema:
-            click.echo(showing.listing(chosen) if lists else schema(), nl=lists)
+            click.echo(text_report.listing(chosen) if lists else schema(), nl=lists)
             return
         where = _target(target, tls_ca, tls_cert, tls_key, server_name)
         _check_one_way(where, command, probes=probes)
@@ -91,23 +93,23 @@ def main(  # noqa: PLR0913, PLR0917 - one for each option
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
     else:
-        if found := showing.failures(report.checks):
+        if found := text_report.failures(report.checks):
             click.echo(found)
-        click.echo(showing.ending(report))
+        click.echo(text_report.ending(report))
     sys.exit(FAILED if report.summary.failed else NOT_RUN if report.summary.broken else 0)
 
 
 def select(only: Sequence[str]) -> tuple[Check, ...]:
-    """The checks of these names or patterns; all for none.
+    """The checks with these names or patterns; all without any.
 
     Raises:
-        StartError: a name that no check has.
+        StartError: no check has that name.
     """
     if not only:
         return CHECKS
     for name in only:
         if not any(fnmatch.fnmatchcase(check.name, name) for check in CHECKS):
-            raise StartError(f"--only {name}: there is no such check; --list shows all")
+            raise StartError(f"--only {name}: no such check; --list shows all")
     return tuple(check for check in CHECKS if any(fnmatch.fnmatchcase(check.name, name) for name in only))
 
 
@@ -115,7 +117,7 @@ def _calls(path: Path | None, *, samples: bool) -> Calls:
     """The calls of the file, or those of the samples.
 
     Raises:
-        StartError: both are wanted, or the file cannot be used.
+        StartError: both are given, or the file cannot be used.
     """
     if samples:
         if path:
@@ -125,8 +127,10 @@ def _calls(path: Path | None, *, samples: bool) -> Calls:
 
 
 def _let_workers_be_interrupted() -> None:
-    """Where SIGINT is ignored, as a shell has it for what it runs behind, what is started would inherit that, and Java
-    keeps to it. A handler is not inherited.
+    """Replace an ignored SIGINT with a handler.
+
+    A shell's background job ignores SIGINT. A child process inherits that, and Java keeps it; it does not inherit a
+    handler.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, lambda *_: None)
@@ -137,27 +141,27 @@ def _target(
 ) -> Target | None:
     if address is None:
         if ca or cert or key or server_name:
-            raise StartError("--tls-ca, --tls-cert, --tls-key and --server-name belong to a --target")
+            raise StartError("--tls-ca, --tls-cert, --tls-key and --server-name need --target")
         return None
     if ca is None:
         if cert or key or server_name:
             raise StartError("--tls-cert, --tls-key and --server-name need --tls-ca")
         return Target(address=address)
     if (cert is None) != (key is None):
-        raise StartError("--tls-cert and --tls-key belong together")
+        raise StartError("give both --tls-cert and --tls-key, or neither")
     return Target(address=address, tls=Tls(ca=ca, cert=cert, key=key, server_name=server_name))
 
 
 def _check_one_way(where: Target | None, command: tuple[str, ...], *, probes: bool) -> None:
-    """See that there is one worker to be checked.
+    """Check that either a target or a command is given.
 
     Raises:
-        StartError: there is none, or two.
+        StartError: neither is, or both.
     """
     if (where is None) == (not command):
         raise StartError("give either --target ADDRESS, or the worker's command after --")
     if probes and not command:
-        raise StartError("--probes belongs to a COMMAND; start a running worker with --conformance yourself")
+        raise StartError("--probes needs a COMMAND; start the worker of --target with --conformance instead")
 
 
 async def _run(
@@ -169,16 +173,16 @@ async def _run(
     patience: float,
     text: bool,
 ) -> Report:
-    progress = showing.Progress(len(checks))
+    progress = text_report.Progress(len(checks))
 
-    def told(result: Result) -> None:
+    def show(result: Result) -> None:
         progress.hide()
         if text:
-            click.echo(showing.line(result))
+            click.echo(text_report.line(result))
         progress.advance()
 
     progress.show()
     try:
-        return await run(where, launcher, checks=checks, calls=calls, patience=patience, told=told)
+        return await run(where, launcher, checks=checks, calls=calls, patience=patience, on_result=show)
     finally:
         progress.hide()

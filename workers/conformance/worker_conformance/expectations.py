@@ -1,8 +1,8 @@
-"""What a file of calls expects of a call: the verdict, or what is wrong with the settings.
+"""The expected outcome of a call: the verdict, or the errors in the settings.
 
-Compared is what a user or an operator meets: message, code, reason, causes, warnings, and the change. A change is
-compared as it is written, but for white space: members in their order, numbers with their digits. Cache hints, audit
-annotations and the version are not compared.
+The kit compares what users and operators see: message, code, reason, causes, warnings, and the change. It compares a
+change as text without white space: members in their order, numbers with their digits. It does not compare cache hints,
+audit annotations and the version.
 """
 
 import json
@@ -17,7 +17,7 @@ _NOTHING = msgspec.Raw(b"")
 
 
 class Allowed(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """An allow. At most one of the changes is there.
+    """An allow, with at most one change.
 
     Attributes:
         patch: a JSON Patch.
@@ -39,7 +39,7 @@ class Cause(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaul
 
 
 class Denied(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """A denial, with its causes in their order."""
+    """A denial, with its causes in order."""
 
     message: str
     code: int
@@ -48,16 +48,14 @@ class Denied(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defau
 
 
 class SettingsError(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """One thing that is wrong with settings, and where: a JSON Pointer."""
+    """One error in the settings, with its JSON Pointer."""
 
     pointer: str
     message: str
 
 
 class Expected(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
-    """Exactly one of ``allow``, ``deny`` and ``errors`` (of the settings); with a verdict perhaps warnings, in their
-    order.
-    """
+    """Exactly one of ``allow``, ``deny`` and ``errors`` (of the settings); a verdict may have warnings, in order."""
 
     allow: Allowed | None = None
     deny: Denied | None = None
@@ -65,30 +63,30 @@ class Expected(msgspec.Struct, forbid_unknown_fields=True, frozen=True, omit_def
     warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """See that it is one.
+        """Check that there is exactly one.
 
         Raises:
-            ValueError: it is none, or several.
+            ValueError: there is none, or more than one.
         """
         if (self.allow is not None) + (self.deny is not None) + bool(self.errors) != 1:
             raise ValueError("expected must have exactly one of allow, deny and errors")
 
     def shown(self) -> str:
-        """As a file of calls has it."""
+        """As in a file of calls."""
         return msgspec.json.encode(self).decode()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExpectedCall:
-    """A call, and what is expected of it.
+    """A call, and its expected outcome.
 
     Args:
-        label: what a report calls it.
+        label: its name in a report.
         policy: the policy's name.
-        phase: in which it is called.
-        settings: JSON text, as the file has it.
-        document: likewise.
-        expected: what is expected.
+        phase: the phase of the call.
+        settings: JSON text from the file.
+        document: JSON text from the file.
+        expected: the expected outcome.
     """
 
     label: str
@@ -100,7 +98,7 @@ class ExpectedCall:
 
 
 def of_outcome(outcome: worker_pb2.Outcome) -> Expected | None:
-    """An outcome as it would be expected; None: no verdict, or a failure, which no file can expect."""
+    """An outcome in the form of a file of calls; None: no verdict, or a failure, which a file cannot expect."""
     match outcome.WhichOneof("verdict"):
         case "allow":
             changes = (outcome.allow.json_patch, outcome.allow.merge_patch, outcome.allow.object)
@@ -112,19 +110,19 @@ def of_outcome(outcome: worker_pb2.Outcome) -> Expected | None:
 
 
 def _denied(deny: worker_pb2.Deny) -> Denied:
-    """With what the contract says of an unset code: "Unset: 403", and the reason is then "Forbidden"."""
+    """With the contract's defaults: an unset code is 403, with the reason "Forbidden"."""
     causes = [Cause(cause.field, cause.message, cause.reason) for cause in deny.details.causes]
     code, reason = (deny.code, deny.reason) if deny.HasField("code") else (403, deny.reason or "Forbidden")
     return Denied(deny.message, code, reason, tuple(causes))
 
 
 def of_errors(response: worker_pb2.ValidateSettingsResponse) -> tuple[SettingsError, ...]:
-    """What ``ValidateSettings`` found wrong."""
+    """The errors from ``ValidateSettings``."""
     return tuple(SettingsError(error.pointer, error.message) for error in response.errors)
 
 
 def same(one: Expected, other: Expected | None) -> bool:
-    """Whether two outcomes are the same, changes as they are written."""
+    """Whether two outcomes are equal, with changes compared as text."""
     return other is not None and _written(one) == _written(other)
 
 
@@ -136,7 +134,7 @@ def _written(outcome: Expected) -> Any:
 
 
 def _exact(text: bytes) -> Any:
-    """JSON, with its members in their order and each number as its digits; None: there is none."""
+    """JSON with its members in order and each number as its digits; None for an empty text."""
     if not text:
         return None
     return json.loads(text, parse_int=_number, parse_float=_number, object_pairs_hook=lambda pairs: ("object", pairs))

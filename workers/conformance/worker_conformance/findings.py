@@ -1,7 +1,6 @@
-"""What a check raises: the contract is broken, or the check cannot be made here.
+"""What a check raises: the worker breaks the contract, or the check cannot run with this worker.
 
-A check that returns has passed. Whatever else it raises is a mistake of the kit's and is reported as one, never as
-the worker's.
+A check that returns has passed. Any other exception is an error of the kit, and is reported as one.
 """
 
 from collections.abc import Iterable
@@ -10,14 +9,14 @@ from google.protobuf import text_format
 from google.protobuf.message import Message
 
 SHOWN = 600
-"""Characters of a value in a report: some ten lines, enough to see what it is."""
+"""Characters of a value in a report: some ten lines."""
 
 
 class BrokenRuleError(Exception):
-    """The worker does something else than the contract says.
+    """The worker does not do what the contract requires.
 
     Args:
-        expected: what the contract expects here, as a phrase.
+        expected: what the contract requires here, as a phrase.
         observed: what the worker did instead.
     """
 
@@ -28,26 +27,26 @@ class BrokenRuleError(Exception):
 
 
 class NotCheckableError(Exception):
-    """The check cannot be made with this worker; the text says why. The contract allows that."""
+    """The check cannot run with this worker, for the reason in the text. The contract allows that."""
 
 
 class StartError(Exception):
-    """The kit could not begin at all: no worker, or none that can be reached. For whoever runs it."""
+    """The kit cannot run: an invalid option, or no worker that can be reached."""
 
 
 def expect(condition: object, expected: str, observed: str) -> None:
-    """Go on only if it holds.
+    """Raise an error unless the condition is true.
 
     Raises:
-        BrokenRuleError: it does not.
+        BrokenRuleError: it is not.
     """
     if not condition:
         raise BrokenRuleError(expected, observed)
 
 
 def shown(value: object) -> str:
-    """A value as a report shows it: a message in protobuf's text format on one line, anything else as Python writes
-    it, and its beginning if it is long.
+    """A value in a report: a message in protobuf's text format on one line, a string as it is, others by ``repr``; only
+    its beginning if it is long.
     """
     if isinstance(value, Message):
         text = text_format.MessageToString(_shortened(value), as_one_line=True, as_utf8=True)
@@ -63,7 +62,7 @@ def listed(values: Iterable[object]) -> str:
 
 
 def _shortened(message: Message) -> Message:
-    """The message, without megabytes of which nobody would see more than the beginning."""
+    """The message with long fields cut to their beginning."""
     return message if message.ByteSize() <= 10 * SHOWN else type(message).FromString(_cut(message))
 
 

@@ -1,4 +1,4 @@
-"""JSON Pointers (RFC 6901), and those of claims, in which a token ``*`` stands for every element or member."""
+"""JSON Pointers (RFC 6901), and those of claims, in which a token ``*`` matches every element or member."""
 
 import re
 
@@ -8,7 +8,7 @@ Place = tuple[str, ...]
 
 
 def is_pointer(text: str) -> bool:
-    """Whether it is one; "", the whole document, is."""
+    """Whether a text is a JSON Pointer; "" is one, for the whole document."""
     return _VALID.fullmatch(text) is not None
 
 
@@ -23,5 +23,5 @@ def pointer(place: Place) -> str:
 
 
 def covers(claim: Place, place: Place) -> bool:
-    """Whether a claim holds the place: it is that place, or one above it."""
+    """Whether a claim covers a place: it is that place, or a parent of it."""
     return len(claim) <= len(place) and all(wanted in {"*", token} for wanted, token in zip(claim, place, strict=False))

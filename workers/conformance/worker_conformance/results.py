@@ -1,7 +1,7 @@
-"""What a run found, as a value: the text report and the JSON report show the same one.
+"""The results of a run, which both the text report and the JSON report show.
 
-The JSON report is versioned by ``apiVersion``. Within v1 members are only added; ``report.schema.json`` beside this
-module is its JSON Schema.
+``apiVersion`` is the version of the JSON report. Within v1 members are only added. Its JSON Schema is
+``report.schema.json`` beside this module.
 """
 
 from typing import Literal
@@ -11,14 +11,14 @@ import msgspec
 API_VERSION = "conformance.admission-gateway.dev/v1"
 
 Outcome = Literal["passed", "failed", "skipped", "broken"]
-"""``broken``: the check itself went wrong, which is a mistake of the kit's and says nothing about the worker."""
+"""``broken``: the check itself failed. This is an error of the kit, not of the worker."""
 
 
 class Contract(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence of the contract, word for word.
 
     Attributes:
-        source: the file in which it stands.
+        source: its file.
         sentence: the sentence.
     """
 
@@ -31,12 +31,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         name: SECTION.WHAT.
-        sentence: what it establishes.
-        contract: what it holds the worker to.
-        outcome: how it ended.
+        sentence: the property.
+        contract: the sentence that requires it.
+        outcome: its outcome.
         seconds: how long it took.
-        reason: of a skipped check: why. Of a broken one: what went wrong.
-        expected: of a failed check: what the contract expects.
+        reason: of a skipped check: why. Of a broken one: the error.
+        expected: of a failed check: what the contract requires.
         observed: of a failed check: what the worker did.
     """
 
@@ -51,13 +51,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Who was checked.
+    """The worker.
 
     Attributes:
-        address: where.
-        name: as it describes itself; may be empty.
-        version: likewise.
-        policies: those that it describes.
+        address: its address.
+        name: the name in its description; may be empty.
+        version: the version in its description; may be empty.
+        policies: the policies in its description.
         has_review_stream: whether it has ``ReviewStream``.
     """
 
@@ -69,7 +69,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """How many checks ended how."""
+    """The number of checks with each outcome."""
 
     passed: int
     failed: int
@@ -81,13 +81,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A whole run.
 
     Attributes:
-        api_version: of this form.
+        api_version: the version of this format.
         kind: ``Report``.
-        kit_version: of the kit.
+        kit_version: the kit's version.
         started_at: RFC 3339, in UTC.
         seconds: how long it took.
-        worker: who was checked.
-        summary: the numbers.
+        worker: the worker.
+        summary: the number of checks with each outcome.
         checks: in the order of ``--list``.
     """
 
@@ -102,7 +102,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def counted(results: list[Result]) -> Summary:
-    """The numbers of these results."""
+    """The number of these results with each outcome."""
     outcomes = [result.outcome for result in results]
     return Summary(
         passed=outcomes.count("passed"),

@@ -1,7 +1,7 @@
-"""Whether a text is a JSON Schema (2020-12): JSON whose keywords have values of the kinds that the dialect gives them.
+"""Whether a text is a JSON Schema (2020-12): JSON whose keywords have values of the types that the dialect requires.
 
-Not a validator of settings: "``ValidateSettings`` decides, not this". Keywords that the dialect does not know are
-annotations and may be anything.
+It does not validate settings: "``ValidateSettings`` decides, not this". Keywords that are not in the dialect are
+annotations with any value.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -68,12 +68,12 @@ _SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
 _SCHEMAS_BY_NAME = ("properties", "patternProperties", "$defs", "dependentSchemas")
 
 
-def mistakes(text: bytes) -> Iterator[str]:
-    """All that keeps a text from being a JSON Schema, each with its place."""
+def errors(text: bytes) -> Iterator[str]:
+    """All errors in a JSON Schema, each with its JSON Pointer."""
     try:
         root = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        yield f"it is no JSON: {error}"
+        yield f"not JSON: {error}"
         return
     yield from _of(root, root, "#")
 
@@ -88,17 +88,17 @@ def _of(schema: Any, root: Any, here: str) -> Iterator[str]:
         if name in _SIMPLE and not _SIMPLE[name][0](value):
             yield f"{here}/{name}: must be {_SIMPLE[name][1]}, is {msgspec.json.encode(value).decode()}"
         elif name == "$ref" and value.startswith("#/") and not _leads(root, value):
-            yield f"{here}/$ref: nothing stands at {value}"
+            yield f"{here}/$ref: {value} does not exist"
         yield from _below(name, value, root, f"{here}/{name}")
 
 
 def _below(name: str, value: Any, root: Any, here: str) -> Iterator[str]:
-    """The mistakes of the schemas that a keyword holds."""
+    """The errors in the schemas of a keyword."""
     if name in _SCHEMA:
         yield from _of(value, root, here)
     elif name in _SCHEMAS:
         if not isinstance(value, list) or not value:
-            yield f"{here}: must be an array of schemas that is not empty"
+            yield f"{here}: must be a non-empty array of schemas"
             return
         for index, schema in enumerate(value):
             yield from _of(schema, root, f"{here}/{index}")

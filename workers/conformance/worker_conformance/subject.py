@@ -9,18 +9,18 @@ from typing import Any, TypeVar
 from worker_conformance.client import Client, connected
 from worker_conformance.expectations import ExpectedCall
 from worker_conformance.findings import NotCheckableError, expect, shown
-from worker_conformance.launching import Launcher
+from worker_conformance.policy_calls import OrdinaryCall, probe
+from worker_conformance.processes import Launcher
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import OrdinaryCall, probe
 from worker_conformance.target import Target
 
 _T = TypeVar("_T")
 
 LOOK = 0.05
-"""Seconds between two looks at something that sends no event; it costs the worker one small call."""
+"""Seconds between two polls of a state without events; each costs the worker one small call."""
 
-STAGES = 3
-"""Scenes at the same time. Most of one is an interpreter's start, and CI machines have two cores."""
+SCENARIOS_AT_ONCE = 3
+"""Concurrent scenarios. Most of one is an interpreter's start, and CI machines have two cores."""
 
 
 @dataclass(kw_only=True)
@@ -28,14 +28,14 @@ class Subject:
     """A worker.
 
     Args:
-        target: where it is.
-        client: a connection that checks share.
-        description: what ``Describe`` said at the beginning.
-        calls: what ordinary policies are called.
-        patience: seconds after which nothing is waited for any longer.
+        target: its address.
+        client: a connection that all checks share.
+        description: the response of ``Describe`` at the beginning.
+        calls: the ordinary calls.
+        patience: seconds for one wait.
         has_stream: whether it has ``ReviewStream``.
-        expected: calls of which it is known what they get.
-        launcher: starts further workers of its kind; None: there is no command.
+        expected: calls with an expected outcome.
+        launcher: starts more workers with the same command; None: no command was given.
     """
 
     target: Target
@@ -46,14 +46,14 @@ class Subject:
     has_stream: bool = True
     expected: tuple[ExpectedCall, ...] = ()
     launcher: Launcher | None = None
-    _scenes: dict[Callable[..., Awaitable[Any]], asyncio.Task[Any]] = field(default_factory=dict)
-    _stage: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STAGES))
+    _scenarios: dict[Callable[..., Awaitable[Any]], asyncio.Task[Any]] = field(default_factory=dict)
+    _limit: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SCENARIOS_AT_ONCE))
 
     def connected(self) -> AbstractAsyncContextManager[Client]:
-        """A connection of one's own."""
+        """A separate connection."""
         return connected(self.target, self.patience)
 
-    def holds(self, policy: str) -> bool:
+    def has_policy(self, policy: str) -> bool:
         """Whether it describes this policy."""
         return any(described.name == policy for described in self.description.policies)
 
@@ -67,11 +67,11 @@ class Subject:
             raise NotCheckableError("the worker describes no policy that can be called")
         return self.calls[:most]
 
-    async def lives(self, what: str) -> None:
-        """See that it still answers, on a new connection.
+    async def still_answers(self, what: str) -> None:
+        """Expect the same description on a new connection.
 
         Args:
-            what: what has been done to it, as a phrase.
+            what: what was done to the worker before, as a phrase.
         """
         async with self.connected() as client:
             described = await client.describe()
@@ -82,8 +82,8 @@ class Subject:
         """Wait until the sleep with this token has been cancelled.
 
         Args:
-            token: as it was called.
-            patience: in seconds; None: that of all checks.
+            token: the token in the call's settings.
+            patience: in seconds; None: the run's.
         """
         patience = self.patience if patience is None else patience
         call, end = probe("cancelled", {"token": token}, {}), asyncio.get_running_loop().time() + patience
@@ -91,31 +91,30 @@ class Subject:
             outcome = await self.client.review(call)
             if outcome.audit_annotations.get("cancelled") == "true":
                 return
-            late = asyncio.get_running_loop().time() > end
-            expected = "the policy's work to be cancelled (probe-cancelled says so)"
-            expect(not late, expected, f"after {patience:g} s it still runs: {shown(outcome)}")
+            over = asyncio.get_running_loop().time() > end
+            expected = "the policy's work to be cancelled (shown by probe-cancelled)"
+            expect(not over, expected, f"after {patience:g} s it still runs: {shown(outcome)}")
             await asyncio.sleep(LOOK)
 
-    async def scene(self, play: Callable[[Launcher], Awaitable[_T]]) -> _T:
-        """What happened when a further worker was started and used in some way: played once, for all checks that look
-        at it.
+    async def scenario(self, play: Callable[[Launcher], Awaitable[_T]]) -> _T:
+        """The result of a scenario, which starts and uses another worker. It runs once for all checks that read it.
 
         Args:
-            play: starts it and returns what it saw.
+            play: starts the worker and returns the result.
         """
-        if play not in self._scenes:
+        if play not in self._scenarios:
             if self.launcher is None:
-                raise NotCheckableError("there is no command")
-            self._scenes[play] = asyncio.ensure_future(self._played(play, self.launcher))
-        result: _T = await asyncio.shield(self._scenes[play])
+                raise NotCheckableError("it needs the worker's command, after --")
+            self._scenarios[play] = asyncio.ensure_future(self._played(play, self.launcher))
+        result: _T = await asyncio.shield(self._scenarios[play])
         return result
 
     async def _played(self, play: Callable[[Launcher], Awaitable[_T]], launcher: Launcher) -> _T:
-        async with self._stage:
+        async with self._limit:
             return await play(launcher)
 
     async def close(self) -> None:
-        """End what scenes still do."""
-        for scene in self._scenes.values():
-            scene.cancel()
-        await asyncio.gather(*self._scenes.values(), return_exceptions=True)
+        """Cancel scenarios that still run."""
+        for scenario in self._scenarios.values():
+            scenario.cancel()
+        await asyncio.gather(*self._scenarios.values(), return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Where the worker is, and how one connects: gRPC channels, and bare sockets for bytes that gRPC would not send."""
+"""The worker's address, with gRPC channels to it, and raw sockets for bytes that gRPC does not send."""
 
 import asyncio
 import ssl
@@ -15,7 +15,7 @@ class Tls:
     """What a client needs to reach a worker that serves TLS.
 
     Args:
-        ca: PEM file with the authorities of the worker's certificate.
+        ca: PEM file with the CAs of the worker's certificate.
         cert: PEM file with the client's certificate; None: it has none.
         key: PEM file with its key.
         server_name: the name that the worker's certificate must have; "": the address's.
@@ -27,13 +27,13 @@ class Tls:
     server_name: str = ""
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """As gRPC takes it."""
+        """For gRPC."""
         key = self.key.read_bytes() if self.key else None
         cert = self.cert.read_bytes() if self.cert else None
         return grpc.ssl_channel_credentials(self.ca.read_bytes(), key, cert)
 
     def context(self) -> ssl.SSLContext:
-        """As a bare socket takes it."""
+        """For a raw socket."""
         context = ssl.create_default_context(cafile=self.ca)
         context.set_alpn_protocols(["h2"])
         if self.cert:
@@ -54,14 +54,14 @@ class Target:
     tls: Tls | None = None
 
     def channel(self) -> grpc.aio.Channel:
-        """A connection that is shared with no other channel, and takes messages of any size."""
+        """A channel with its own connection, for messages of any size."""
         options: list[tuple[str, int | str]] = [
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.max_send_message_length", -1),
             ("grpc.max_receive_message_length", -1),
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.enable_retries", 0),
-            # On a Unix socket gRPC would send the path as :authority, percent-encoded, which Rust's h2 refuses.
+            # On a Unix socket gRPC sends the percent-encoded path as :authority, which Rust's h2 rejects.
             *([("grpc.default_authority", "localhost")] if self.address.startswith("unix:") else []),
         ]
         if self.tls is None:
@@ -71,10 +71,10 @@ class Target:
         return grpc.aio.secure_channel(self.address, self.tls.credentials(), options)
 
     async def socket(self, *, plain: bool = False) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection of bytes; ``plain``: without TLS, whatever the worker serves.
+        """A raw connection; ``plain``: without TLS, even if the worker serves TLS.
 
         Raises:
-            OSError: nobody takes it.
+            OSError: no process accepts it.
         """
         context = self.tls.context() if self.tls and not plain else None
         if self.address.startswith("unix:"):
@@ -98,10 +98,10 @@ class Target:
 
 
 async def reached(target: Target, patience: float) -> None:
-    """Wait until somebody takes connections there.
+    """Wait until a process accepts connections there.
 
     Raises:
-        StartError: nobody does.
+        StartError: none does in time.
     """
     clock = asyncio.get_running_loop().time
     end = clock() + patience
@@ -111,11 +111,10 @@ async def reached(target: Target, patience: float) -> None:
             _, writer = await asyncio.wait_for(target.socket(plain=True), patience)
         except (OSError, TimeoutError, ValueError) as error:
             if isinstance(error, ValueError) or begun > end:
-                message = (
-                    f"nobody takes connections at {target.address} within {patience:g} s ({error}): is it running?"
-                )
+                within = f"within {patience:g} s ({error})"
+                message = f"no process accepts connections at {target.address} {within}: is the worker running?"
                 raise StartError(message) from None
-            await asyncio.sleep(0.05)  # the interval of looks at something that sends no event
+            await asyncio.sleep(0.05)  # the interval of polls: a listening socket sends no event
             continue
         writer.close()
         return

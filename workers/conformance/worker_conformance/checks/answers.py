@@ -1,12 +1,12 @@
-"""``answers.*``: every arm of an answer, with all its fields, as the author's function gave it."""
+"""``answers.*``: each kind of answer reaches the gateway with all fields that the policy set."""
 
 import json
 from typing import Any
 
 from worker_conformance.check import Section, proto, readme
 from worker_conformance.findings import expect, shown
+from worker_conformance.policy_calls import POD, probe
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import POD, probe
 from worker_conformance.subject import Subject
 
 section = Section("answers")
@@ -18,7 +18,7 @@ EXTRAS = {"warnings": ["first", "zweite: \u00e4\u4e16\U0001f600"], "auditAnnotat
 
 
 async def answered(worker: Subject, arm: str, document: Any = POD, **settings: Any) -> worker_pb2.Outcome:
-    """The outcome of probe-answer with this arm; it must name the version."""
+    """The outcome of probe-answer with this arm; it must have the worker's version."""
     outcome = await worker.client.review(probe("answer", {"arm": arm, **settings}, document))
     expected = worker.description.version
     expect(outcome.version == expected, f"version {expected!r} in the outcome", shown(outcome))
@@ -35,9 +35,9 @@ def _is_plain_allow(outcome: worker_pb2.Outcome) -> bool:
     )
 
 
-@section.check("allow", "allow is an allow, with no change and nothing else.", PROBES, probes="answer")
+@section.check("allow", "allow becomes an allow without a change or any other field.", PROBES, probes="answer")
 async def allow(worker: Subject) -> None:
-    """The plainest answer."""
+    """The simplest answer."""
     outcome = await answered(worker, "allow")
     expect(_is_plain_allow(outcome), "an allow without change, warnings, annotations and cache hint", shown(outcome))
 
@@ -49,14 +49,14 @@ async def allow(worker: Subject) -> None:
     probes="answer",
 )
 async def nothing(worker: Subject) -> None:
-    """No answer but the language's nothing."""
+    """The language's value for nothing: None, nil, undefined."""
     outcome = await answered(worker, "nothing")
     expect(_is_plain_allow(outcome), "an allow without change, warnings, annotations and cache hint", shown(outcome))
 
 
 @section.check(
     "deny",
-    "deny brings code, message, reason, causes and all details.",
+    "deny keeps its code, message, reason, causes and details.",
     proto("metav1.StatusDetails, field by field."),
     probes="answer",
 )
@@ -73,12 +73,12 @@ async def deny(worker: Subject) -> None:
 
 @section.check(
     "deny-plainly",
-    "deny without a code is 403 Forbidden, without details.",
+    "deny without a code becomes 403 Forbidden without details.",
     proto('Empty: "Forbidden" if ``code`` is unset, otherwise none.'),
     probes="answer",
 )
 async def deny_plainly(worker: Subject) -> None:
-    """What the gateway will make of it, whether the worker or the gateway fills it in."""
+    """The worker may set the code and the reason, or leave them to the gateway."""
     outcome = await answered(worker, "deny-plainly")
     denied = outcome.deny
     expect(outcome.WhichOneof("verdict") == "deny", "a denial", shown(outcome))
@@ -94,7 +94,7 @@ async def deny_plainly(worker: Subject) -> None:
 
 @section.check(
     "patch",
-    "patch is the JSON Patch that the author gave.",
+    "patch becomes the policy's JSON Patch.",
     proto("A JSON Patch (RFC 6902): a JSON array of operations, paths over the object."),
     probes="answer",
 )
@@ -106,7 +106,7 @@ async def patch(worker: Subject) -> None:
 
 @section.check(
     "merge",
-    "merge is the JSON Merge Patch that the author gave.",
+    "merge becomes the policy's JSON Merge Patch.",
     proto("A JSON Merge Patch (RFC 7386): a JSON object."),
     probes="answer",
 )
@@ -117,12 +117,12 @@ async def merge(worker: Subject) -> None:
 
 @section.check(
     "mutated",
-    "mutated is the whole object, with nothing else altered.",
+    "mutated becomes the whole object, with no other part altered.",
     proto("The whole object as it should be. The gateway compares it with the object that it sent."),
     probes="answer",
 )
 async def mutated(worker: Subject) -> None:
-    """The object and its annotation."""
+    """The object with one annotation more."""
     expected = POD["object"] | {"metadata": POD["object"]["metadata"] | {"annotations": {"probe": "mutated"}}}
     _is_change(await answered(worker, "mutated"), "object", expected)
 
@@ -143,12 +143,12 @@ NUMBERS = (
 
 @section.check(
     "mutated-keeps-numbers",
-    "A number that the author did not touch keeps every digit.",
+    "In a mutated object, each number that the policy did not change keeps its digits.",
     proto("The whole object as it should be. The gateway compares it with the object that it sent."),
     probes="answer",
 )
 async def mutated_keeps_numbers(worker: Subject) -> None:
-    """Compared as text: a number that became another text may have become another number."""
+    """Compared as text, because another text may be another number."""
     members = ",".join(f'"n{place}":{number}' for place, number in enumerate(NUMBERS))
     text = f'{{"operation":"CREATE","object":{{"metadata":{{"name":"a"}},"spec":{{{members}}}}}}}'.encode()
     outcome = await answered(worker, "mutated", text)
@@ -164,12 +164,12 @@ async def mutated_keeps_numbers(worker: Subject) -> None:
 
 @section.check(
     "fail",
-    "fail is a failure with the author's message.",
+    "fail becomes a failure with the policy's message.",
     proto("See the message. Shown as ``WORKER_FAILURE``."),
     probes="answer",
 )
 async def fail(worker: Subject) -> None:
-    """A failure that the author wants."""
+    """The policy itself cannot decide."""
     outcome = await answered(worker, "fail")
     expected = worker_pb2.Failure(message="failed by the probe")
     right = outcome.WhichOneof("verdict") == "failure" and outcome.failure == expected
@@ -177,13 +177,13 @@ async def fail(worker: Subject) -> None:
 
 
 @section.check(
-    "extras",
-    "Warnings and audit annotations travel with allow, a change and deny alike.",
+    "warnings-and-annotations",
+    "Allow, each change and deny keep their warnings and audit annotations.",
     proto("kubectl shows them to the user, with allow and deny alike."),
     probes="answer",
 )
-async def extras(worker: Subject) -> None:
-    """In order, and as they were given."""
+async def warnings_and_annotations(worker: Subject) -> None:
+    """Unaltered, and warnings in order."""
     for arm in ("allow", "deny", "deny-plainly", "patch", "merge", "mutated"):
         outcome = await answered(worker, arm, **EXTRAS)
         warned = list(outcome.warnings) == EXTRAS["warnings"]
@@ -194,12 +194,12 @@ async def extras(worker: Subject) -> None:
 
 @section.check(
     "cache",
-    "A cache hint is no-store or a time to live, and absent where none was given.",
+    "A cache hint becomes no-store or a time to live; without a hint the field is unset.",
     proto("Reuse it for at most this long"),
     probes="answer",
 )
 async def cache(worker: Subject) -> None:
-    """Both hints, with allow and deny."""
+    """Both hints, with allow, deny and a change."""
     for arm in ("allow", "deny", "patch"):
         outcome = await answered(worker, arm, cache="no-store")
         expect(outcome.cache.WhichOneof("hint") == "no_store", f"the hint no_store with {arm}", shown(outcome))
@@ -209,17 +209,17 @@ async def cache(worker: Subject) -> None:
             right = outcome.cache.WhichOneof("hint") == "ttl" and (ttl.seconds, ttl.nanos) == (whole, nanos)
             expect(right, f"a time to live of {seconds} s with {arm}", shown(outcome))
         outcome = await answered(worker, arm)
-        expect(not outcome.HasField("cache"), f"no cache hint with {arm} where none was given", shown(outcome))
+        expect(not outcome.HasField("cache"), f"no cache hint with {arm}", shown(outcome))
 
 
 @section.check(
     "misuse",
-    "A change in the validating phase is a failure that names the policy.",
+    "A change in the validating phase becomes a failure that names the policy.",
     proto("Only in the mutating phase; in the validating phase it makes the answer a failure"),
     probes="misuse",
 )
 async def misuse(worker: Subject) -> None:
-    """A change where none may be."""
+    """The phase allows no change."""
     outcome = await worker.client.review(probe("misuse"))
     named = "probe-misuse" in outcome.failure.message
     expect(outcome.WhichOneof("verdict") == "failure" and named, "a failure that names probe-misuse", shown(outcome))
@@ -227,18 +227,18 @@ async def misuse(worker: Subject) -> None:
 
 @section.check(
     "panic",
-    "A panic is a failure that names the policy, keeps its text to itself, and ends nothing.",
+    "A panic becomes a failure that names the policy without the panic's text; the worker goes on serving.",
     readme("its text and trace are in the worker's log only, because they may have secrets"),
     probes="panic",
 )
 async def panic(worker: Subject) -> None:
-    """Several, since one thread of many may die of each."""
+    """Several, because each may end one thread of many."""
     for _ in range(20):
         outcome = await worker.client.review(probe("panic"))
         named = outcome.WhichOneof("verdict") == "failure" and "probe-panic" in outcome.failure.message
         expect(named, "a failure that names probe-panic", shown(outcome))
-        expect(b"secret" not in outcome.SerializeToString(), "nothing of the panic's text", shown(outcome))
-    await worker.lives("20 panics")
+        expect(b"secret" not in outcome.SerializeToString(), "a failure without the panic's text", shown(outcome))
+    await worker.still_answers("20 panics")
 
 
 def _is_change(outcome: worker_pb2.Outcome, kind: str, expected: Any) -> None:

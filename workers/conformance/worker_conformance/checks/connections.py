@@ -1,4 +1,4 @@
-"""``connections.*``: they come and go, many at a time, and some bring what is no gRPC."""
+"""``connections.*``: many connections, reconnects, idle connections, and bytes that are not gRPC."""
 
 import asyncio
 import struct
@@ -25,9 +25,11 @@ def _frame(kind: int, payload: bytes = b"", flags: int = 0) -> bytes:
     return HEADER.pack(0, len(payload), kind, flags, 0) + payload
 
 
-@section.check("many", "50 connections at once are all served.", proto("so any replica of the worker can answer it"))
+@section.check(
+    "many", "The worker serves 50 concurrent connections.", proto("so any replica of the worker can answer it")
+)
 async def many(worker: Subject) -> None:
-    """As many gateways."""
+    """From as many gateways."""
 
     async def described() -> None:
         async with worker.connected() as client:
@@ -38,10 +40,10 @@ async def many(worker: Subject) -> None:
 
 
 @section.check(
-    "reconnect", "After a reconnect everything is as before.", proto("After a reconnect it starts at 1 again")
+    "reconnect", "After a reconnect the worker answers as before.", proto("After a reconnect it starts at 1 again")
 )
 async def reconnect(worker: Subject) -> None:
-    """Ten times, one after another, with a stream left open each time."""
+    """Ten times, each with a stream left open."""
     for _ in range(10):
         async with worker.connected() as client:
             found = await client.describe()
@@ -63,16 +65,16 @@ GARBAGE = (
     PREFACE + _frame(SETTINGS) + _frame(PING, b"short"),
     b"",
 )
-"""Noise, HTTP/1.1, a TLS ClientHello, half a preface, broken frames, and a connection that says nothing."""
+"""Noise, HTTP/1.1, a TLS ClientHello, half a preface, broken frames, and no bytes at all."""
 
 
 @section.check(
     "garbage",
-    "Garbage, HTTP/1.1, TLS out of place and broken frames end their connection alone.",
+    "Garbage, HTTP/1.1, unexpected TLS and broken frames end only their own connection.",
     readme("any gRPC server that implements it is a worker"),
 )
 async def garbage(worker: Subject) -> None:
-    """The connection beside them goes on."""
+    """Another connection stays open."""
     async with worker.connected() as beside:
         await beside.describe()
         for noise in GARBAGE * 3:
@@ -82,28 +84,28 @@ async def garbage(worker: Subject) -> None:
                 await writer.drain()
             await _closed([writer])
         found = await beside.describe()
-        expect(found == worker.description, "an answer on the connection beside them", shown(found))
-    await worker.lives("garbage on its port")
+        expect(found == worker.description, "a description on the other connection", shown(found))
+    await worker.still_answers("garbage on its port")
 
 
 @section.check(
     "silent",
-    "200 connections that say nothing keep nobody out.",
+    "While 200 connections send no bytes, the worker accepts new connections.",
     readme("any gRPC server that implements it is a worker"),
 )
 async def silent(worker: Subject) -> None:
-    """Open all the while."""
+    """They stay open meanwhile."""
     tried = await asyncio.gather(*(worker.target.socket(plain=True) for _ in range(200)), return_exceptions=True)
     writers = [one[1] for one in tried if isinstance(one, tuple)]
     try:
-        expect(len(writers) == len(tried), "200 connections", f"{len(writers)} were taken")
-        await worker.lives("200 silent connections were opened")
+        expect(len(writers) == len(tried), "200 connections", f"{len(writers)} were accepted")
+        await worker.still_answers("200 silent connections were opened")
     finally:
         await _closed(writers)
 
 
 async def _closed(writers: Sequence[asyncio.StreamWriter]) -> None:
-    """Close them; what the other end makes of it does not matter."""
+    """Close them, whatever the worker does then."""
     for writer in writers:
         writer.close()
     await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
@@ -111,18 +113,18 @@ async def _closed(writers: Sequence[asyncio.StreamWriter]) -> None:
 
 PINGS = 4
 PING_SECONDS = 5.05
-"""gRPC servers count pings that come too early, and end the connection at the third ("too_many_pings"). The first one
-is not counted. A little more than 5 s, for clocks and networks are not exact."""
+"""gRPC servers count pings that come too early, and end the connection at the third ("too_many_pings"). They do not
+count the first. A little more than 5 s, because clocks and networks are not exact."""
 
 
 @section.check(
     "keepalive",
-    "A ping every 5 s on a connection without calls is answered each time.",
+    "The worker answers a ping every 5 s on a connection without calls.",
     readme("accepts a ping every 5 s, with and without open calls"),
     seconds=PINGS * PING_SECONDS,
 )
 async def keepalive(worker: Subject) -> None:
-    """With bare frames, for gRPC's own clients ping less often when they are told to."""
+    """With raw frames, because gRPC's clients ping less often after GOAWAY too_many_pings."""
     reader, writer = await worker.target.socket()
     try:
         writer.write(PREFACE + _frame(SETTINGS))
@@ -131,7 +133,7 @@ async def keepalive(worker: Subject) -> None:
                 await asyncio.sleep(PING_SECONDS)  # the interval is what is checked
             payload = struct.pack(">Q", number)
             await _exchanged(reader, writer, _frame(PING, payload), (PING, payload), worker.patience)
-        # Some acknowledge the ping, and close the connection then.
+        # Some workers acknowledge the ping and then close the connection.
         await _exchanged(reader, writer, _frame(SETTINGS), (SETTINGS, b""), worker.patience)
     finally:
         await _closed([writer])

@@ -1,4 +1,4 @@
-"""``describe.*``: what a worker says of itself, and whether it is so."""
+"""``describe.*``: the worker's description is well-formed, stable and accurate."""
 
 import asyncio
 import re
@@ -7,11 +7,11 @@ from worker_conformance.check import Section, proto, readme
 from worker_conformance.client import WORKER
 from worker_conformance.findings import BrokenRuleError, NotCheckableError, expect, listed, shown
 from worker_conformance.pointers import is_pointer
+from worker_conformance.policy_calls import MUTATING, VALIDATING, policy_call, probe, sleep
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import MUTATING, VALIDATING, probe, question, sleep
-from worker_conformance.schemas import mistakes
+from worker_conformance.schemas import errors
 from worker_conformance.subject import Subject
-from worker_conformance.unknown import UNKNOWN_FIELDS
+from worker_conformance.unknown_fields import UNKNOWN_FIELDS
 
 section = Section("describe")
 
@@ -26,7 +26,7 @@ UNKNOWN_POLICY = worker_pb2.FAILURE_REASON_UNKNOWN_POLICY
 
 @section.check(
     "is-complete",
-    "The worker has a version, and each policy a name.",
+    "The worker has a version, and each policy has a name.",
     proto("It must change whenever a verdict may change: it is part of the cache key of verdicts. Required."),
 )
 async def is_complete(worker: Subject) -> None:
@@ -38,7 +38,7 @@ async def is_complete(worker: Subject) -> None:
 
 @section.check(
     "names-are-labels",
-    "Policies have different names, each a DNS-1123 label.",
+    "Policy names are unique DNS-1123 labels.",
     proto(
         "The policy's name, as the configuration's ``policy`` names it: a DNS-1123 label such as \"required-labels\"."
     ),
@@ -53,11 +53,11 @@ async def names_are_labels(worker: Subject) -> None:
 
 
 @section.check(
-    "phases-are-said",
-    "Each policy has at least one phase, each once, and none that is unknown.",
+    "phases-are-valid",
+    "Each policy has one or both of the known phases, without duplicates.",
     proto("The phases in which the policy can be used; at least one."),
 )
-async def phases_are_said(worker: Subject) -> None:
+async def phases_are_valid(worker: Subject) -> None:
     """Phases."""
     for policy in worker.description.policies:
         phases = list(policy.phases)
@@ -67,7 +67,7 @@ async def phases_are_said(worker: Subject) -> None:
 
 @section.check(
     "claims-are-pointers",
-    "Claims are everything, or JSON Pointers of which none is empty.",
+    "Each claim is everything or a list of JSON Pointers, none of them empty.",
     proto('JSON Pointers (RFC 6901). "" is rejected: use ``everything``.'),
 )
 async def claims_are_pointers(worker: Subject) -> None:
@@ -77,8 +77,8 @@ async def claims_are_pointers(worker: Subject) -> None:
             if not policy.HasField(what):
                 continue
             claim = getattr(policy, what)
-            said = claim.WhichOneof("claim")
-            expect(said, f"{what} of {policy.name} to be everything or pointers, or to be unset", "a claim of neither")
+            arm = claim.WhichOneof("claim")
+            expect(arm, f"{what} of {policy.name} to be everything, pointers, or unset", "an empty claim")
             found = list(claim.pointers.pointers)
             wrong = [text for text in found if not text or not is_pointer(text)]
             expect(not wrong, f"JSON Pointers in {what} of {policy.name}", listed(map(repr, wrong)))
@@ -88,7 +88,7 @@ async def claims_are_pointers(worker: Subject) -> None:
 
 @section.check(
     "writes-belong-to-mutating",
-    "Only a policy of the mutating phase claims writes.",
+    "Only policies of the mutating phase claim writes.",
     readme("writes of a validating policy"),
 )
 async def writes_belong_to_mutating(worker: Subject) -> None:
@@ -98,13 +98,15 @@ async def writes_belong_to_mutating(worker: Subject) -> None:
             policy.writes.WhichOneof("claim") == "everything" or policy.writes.pointers.pointers
         )
         expect(
-            not claimed or MUTATING in policy.phases, f"no writes of {policy.name}, which cannot mutate", shown(policy)
+            not claimed or MUTATING in policy.phases,
+            f"no writes of {policy.name}, which is not a mutating policy",
+            shown(policy),
         )
 
 
 @section.check(
     "schemas-parse",
-    "Each schema of settings is a JSON Schema (2020-12).",
+    "Each settings schema is a JSON Schema (2020-12).",
     proto("A JSON Schema (2020-12) of the settings, as JSON text, for documentation and editors."),
 )
 async def schemas_parse(worker: Subject) -> None:
@@ -113,17 +115,17 @@ async def schemas_parse(worker: Subject) -> None:
     if not with_schema:
         raise NotCheckableError("no policy has a schema")
     for policy in with_schema:
-        found = list(mistakes(policy.settings_schema))
+        found = list(errors(policy.settings_schema))
         expect(not found, f"a JSON Schema of the settings of {policy.name}", "; ".join(found))
 
 
 @section.check(
     "is-stable",
-    "Called again, on another connection and by another gateway, it says the same.",
+    "Describe returns the same description on another connection and for another gateway version.",
     proto("A worker must not behave differently by it."),
 )
 async def is_stable(worker: Subject) -> None:
-    """The same description, however it is called."""
+    """``gateway_version`` is for logs."""
     first = worker.description.SerializeToString(deterministic=True)
     async with worker.connected() as client:
         for version in ("", "0.0.1", "999.0.0-\u00e4"):
@@ -134,12 +136,12 @@ async def is_stable(worker: Subject) -> None:
 
 @section.check(
     "is-cheap",
-    "300 calls, 30 at a time, are all answered, also while the worker has work.",
+    "The worker answers 300 calls of Describe, 30 at a time, while 100 policy calls are open.",
     proto("Must be cheap, and must not fail while the worker can judge."),
 )
 async def is_cheap(worker: Subject) -> None:
     """Describe under load."""
-    busy = [worker.client.reviewing(sleep(60)) for _ in range(100)] if worker.holds("probe-sleep") else []
+    busy = [worker.client.reviewing(sleep(60)) for _ in range(100)] if worker.has_policy("probe-sleep") else []
     try:
         for _ in range(10):
             found = await asyncio.gather(*(worker.client.describe() for _ in range(30)))
@@ -150,31 +152,31 @@ async def is_cheap(worker: Subject) -> None:
 
 
 @section.check(
-    "is-truthful",
-    "Each policy answers in each of its phases, and in no other.",
+    "is-accurate",
+    "Each policy can be called in each of its described phases, and in no other.",
     proto("The worker holds no such policy, or not for this phase."),
 )
-async def is_truthful(worker: Subject) -> None:
-    """Whether the described policies are there."""
+async def is_accurate(worker: Subject) -> None:
+    """The description agrees with Review."""
     for policy in worker.description.policies:
         settings = {"probe-answer": {"arm": "allow"}, "probe-sleep": {"seconds": 0}}.get(policy.name, {})
         for phase in (MUTATING, VALIDATING):
-            outcome = await worker.client.review(question(policy.name, phase=phase, settings=settings))
+            outcome = await worker.client.review(policy_call(policy.name, phase=phase, settings=settings))
             unknown = outcome.failure.reason == UNKNOWN_POLICY
             where = f"{policy.name} in {worker_pb2.Phase.Name(phase)}"
             if phase in policy.phases:
                 answered = outcome.WhichOneof("verdict") and not unknown
-                expect(answered, f"an answer of {where}, which is described", shown(outcome))
+                expect(answered, f"an outcome of {where}, which is described", shown(outcome))
             else:
                 expect(unknown, f"FAILURE_REASON_UNKNOWN_POLICY of {where}, which is not described", shown(outcome))
 
 
 @section.check(
-    "versions-are-told",
-    "An outcome's version is the policy's, else the worker's, or empty.",
+    "outcome-versions",
+    "An outcome's version is the policy's, else the worker's, or it is empty.",
     proto("The version of the policy that judged, equal to the one in its description"),
 )
-async def versions_are_told(worker: Subject) -> None:
+async def outcome_versions(worker: Subject) -> None:
     """Versions of outcomes."""
     described = {policy.name: policy.version or worker.description.version for policy in worker.description.policies}
     for ordinary in worker.some_calls(100):
@@ -185,29 +187,29 @@ async def versions_are_told(worker: Subject) -> None:
 
 @section.check(
     "own-versions",
-    "A policy with a version of its own is described and answers with it.",
+    "A policy's own version is in its description and in its outcomes.",
     readme("always the policy's: its own, else the worker's"),
     probes="version settings",
 )
 async def own_versions(worker: Subject) -> None:
-    """The probe that has one, and one that has none."""
+    """A probe policy with its own version, and one without."""
     own, others = await asyncio.gather(
         worker.client.review(probe("version")), worker.client.review(probe("settings", {"odd": 1}))
     )
     expect(own.version == "probe-7", "version 'probe-7' in an outcome of probe-version", shown(own))
     expected = worker.description.version
     expect(others.version == expected, f"version {expected!r} in an outcome of probe-settings", shown(others))
-    said = {policy.name: policy.version for policy in worker.description.policies}["probe-version"]
-    expect(said == "probe-7", "version 'probe-7' in the description of probe-version", repr(said))
+    version = {policy.name: policy.version for policy in worker.description.policies}["probe-version"]
+    expect(version == "probe-7", "version 'probe-7' in the description of probe-version", repr(version))
 
 
 @section.check(
     "ignores-unknown-fields",
-    "Fields that a newer gateway sends are ignored.",
+    "Describe ignores unknown fields, which a newer gateway may send.",
     proto("Fields unknown to the receiver are ignored."),
 )
 async def ignores_unknown_fields(worker: Subject) -> None:
-    """A DescribeRequest with a field of the future."""
+    """A DescribeRequest with unknown fields."""
     request = worker_pb2.DescribeRequest(gateway_version="9").SerializeToString() + UNKNOWN_FIELDS
     answer = await worker.client.call(WORKER + "Describe", request, worker_pb2.DescribeResponse.FromString)
     if answer != worker.description:

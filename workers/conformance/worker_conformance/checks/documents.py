@@ -1,13 +1,13 @@
-"""``documents.*``: what the policy sees is what was sent, byte for byte; and what travels beside it."""
+"""``documents.*``: the policy gets the document byte for byte, and the uid and the trace context with it."""
 
 # ruff: noqa: PLR2004 - numbers in an expectation are the expectation
 
 from typing import Any
 
 from worker_conformance.check import Section, proto, readme
-from worker_conformance.conversation import calls
 from worker_conformance.findings import NotCheckableError, expect, shown
-from worker_conformance.questions import echo
+from worker_conformance.policy_calls import echo
+from worker_conformance.review_stream import calls
 from worker_conformance.subject import Subject
 
 section = Section("documents")
@@ -21,17 +21,17 @@ ODD: tuple[str, ...] = (
     '{"z":1,"a":2,"m":3,"10":4,"9":5,"__proto__":{"x":1},"constructor":null,"":6}',
     '{"object":{"empty":[[],{},null,false,""]},"oldObject":null,"unknownMember":[1]}',
 )
-"""Documents that a worker which parses and writes them again would alter."""
+"""Documents that change when a worker parses and encodes them again."""
 
 
 @section.check(
-    "bytes-as-they-came",
-    "The document's bytes reach the policy unaltered.",
+    "bytes-unaltered",
+    "The policy gets the document's bytes unaltered.",
     readme("the message is the document, byte for byte"),
     probes="echo",
 )
-async def bytes_as_they_came(worker: Subject) -> None:
-    """White space, order, duplicates, numbers, escapes."""
+async def bytes_unaltered(worker: Subject) -> None:
+    """White space, order, duplicate members, numbers, escapes."""
     for text in ODD:
         outcome = await worker.client.review(echo(text.encode()))
         right = outcome.WhichOneof("verdict") == "deny" and outcome.deny.code == 422
@@ -40,13 +40,13 @@ async def bytes_as_they_came(worker: Subject) -> None:
 
 
 @section.check(
-    "bytes-on-the-stream",
-    "On the stream too, in the call and shared by index.",
+    "bytes-unaltered-on-the-stream",
+    "On the stream the policy gets the bytes unaltered too, from the call and by index.",
     readme("the message is the document, byte for byte"),
     probes="echo",
     needs="stream",
 )
-async def bytes_on_the_stream(worker: Subject) -> None:
+async def bytes_unaltered_on_the_stream(worker: Subject) -> None:
     """The same documents."""
     stream = worker.client.stream()
     own = calls(echo(text.encode()) for text in ODD)
@@ -59,13 +59,13 @@ async def bytes_on_the_stream(worker: Subject) -> None:
 
 
 @section.check(
-    "uid-is-told",
-    "The policy is told the uid, for its logs.",
+    "uid",
+    "The policy gets the uid, for its logs.",
     proto("The AdmissionRequest's uid, for logs."),
     probes="echo",
 )
-async def uid_is_told(worker: Subject) -> None:
-    """With and without one, by either call."""
+async def uid(worker: Subject) -> None:
+    """With and without one, by Review and on the stream."""
     for uid in ("705ab4f5-6393-11e8-b7cc-42010a800002", "", "\u00e4"):
         for outcome in await _both(worker, uid=uid):
             found = outcome.audit_annotations.get("uid")
@@ -74,7 +74,7 @@ async def uid_is_told(worker: Subject) -> None:
 
 @section.check(
     "trace-context",
-    "The trace that the gateway began goes on in the policy.",
+    "The policy runs in the trace of the gateway.",
     readme("is the parent of the policy's span"),
     probes="echo",
 )
@@ -82,32 +82,32 @@ async def trace_context(worker: Subject) -> None:
     """The same trace; the span may be a new one. As metadata on Review, as a field on the stream."""
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
     sent = f"00-{trace}-00f067aa0ba902b7-01"
-    told = [one.audit_annotations.get("traceparent", "") for one in await _both(worker, traceparent=sent)]
-    if not any(told):
-        raise NotCheckableError("the policy is told no trace context: no OpenTelemetry is there")
-    for found in told:
-        expect(found.startswith(f"00-{trace}-"), f"the trace {trace} in the annotation `traceparent`", repr(found))
+    found = [one.audit_annotations.get("traceparent", "") for one in await _both(worker, traceparent=sent)]
+    if not any(found):
+        raise NotCheckableError("the policy gets no trace context: the worker runs without OpenTelemetry")
+    for context in found:
+        expect(context.startswith(f"00-{trace}-"), f"the trace {trace} in the annotation `traceparent`", repr(context))
 
 
 @section.check(
-    "trace-is-not-invented",
-    "Without a trace context, or with a broken one, the policy still answers.",
+    "no-trace-context",
+    "Without a trace context, or with an invalid one, the policy still answers, in no earlier trace.",
     proto("Empty: not traced."),
     probes="echo",
 )
-async def trace_is_not_invented(worker: Subject) -> None:
-    """The trace of one call must not stay behind for the next."""
+async def no_trace_context(worker: Subject) -> None:
+    """One call's trace context must not remain for the next call."""
     trace = "4bf92f3577b34da6a3ce929d0e0e4737"
     await _both(worker, traceparent=f"00-{trace}-00f067aa0ba902b7-01")
     for broken in ("", "garbage", "00-00000000000000000000000000000000-0000000000000000-00"):
         for outcome in await _both(worker, traceparent=broken):
             expect(outcome.WhichOneof("verdict") == "deny", f"an answer with traceparent {broken!r}", shown(outcome))
             found = outcome.audit_annotations.get("traceparent", "")
-            expect(trace not in found, f"nothing of an earlier trace with traceparent {broken!r}", repr(found))
+            expect(trace not in found, f"no earlier trace with traceparent {broken!r}", repr(found))
 
 
 async def _both(worker: Subject, **fields: Any) -> list[Any]:
-    """The outcomes of an echo by Review, and by ReviewStream if the worker has it."""
+    """The outcomes of probe-echo by Review, and by ReviewStream if the worker has it."""
     call = echo({"name": "a"}, **fields)
     metadata = {"traceparent": call.traceparent} if call.traceparent else {}
     outcomes = [await worker.client.review(call, metadata=metadata)]

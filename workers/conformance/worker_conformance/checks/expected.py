@@ -1,4 +1,4 @@
-"""``expected.*``: what the file of calls says of its own calls, beyond the contract."""
+"""``expected.*``: outcomes that the file of calls expects, beyond the contract."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,26 +7,30 @@ from worker_conformance.check import Section, proto
 from worker_conformance.checks.settings import validated
 from worker_conformance.expectations import ExpectedCall, of_errors, of_outcome, same
 from worker_conformance.findings import BrokenRuleError, NotCheckableError, shown
+from worker_conformance.policy_calls import policy_call
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import question
 from worker_conformance.subject import Subject
 
 section = Section("expected")
 
 AT_ONCE = 20
-"""Calls at the same time: what every worker holds in flight."""
+"""Concurrent calls: few enough for every worker's --in-flight."""
 
-NO_VERDICT = "no call says which verdict is expected: --calls with some, or --samples for the sample policies"
-NO_ERRORS = "no call says which errors of its settings are expected: --calls with some, or --samples"
+NO_VERDICT = (
+    "no call has an expected verdict: give --calls with expected verdicts, or --samples for the sample policies"
+)
+NO_ERRORS = (
+    "no call has expected errors: give --calls with expected errors of settings, or --samples for the sample policies"
+)
 
 
 @section.check(
     "verdicts",
-    "Each call gets the verdict that its file expects.",
+    "Each call of the file gets its expected verdict.",
     proto("A verdict is a function of (policy, its version, settings, document)."),
 )
 async def verdicts(worker: Subject) -> None:
-    """All of them, each once."""
+    """Each call once."""
     calls = [call for call in worker.expected if not call.expected.errors]
     if not calls:
         raise NotCheckableError(NO_VERDICT)
@@ -41,11 +45,11 @@ async def verdicts(worker: Subject) -> None:
 
 @section.check(
     "settings-errors",
-    "Settings get the errors that the file expects.",
+    "Settings of the file get their expected errors.",
     proto("What is wrong with the settings, all of it. Empty: the policy can work with them."),
 )
 async def settings_errors(worker: Subject) -> None:
-    """What is wrong with them, in order."""
+    """All errors, in order."""
     calls = [call for call in worker.expected if call.expected.errors]
     if not calls:
         raise NotCheckableError(NO_ERRORS)
@@ -58,14 +62,14 @@ async def settings_errors(worker: Subject) -> None:
 
 
 def _called(call: ExpectedCall) -> worker_pb2.PolicyCall:
-    return question(call.policy, phase=call.phase, settings=call.settings, document=call.document)
+    return policy_call(call.policy, phase=call.phase, settings=call.settings, document=call.document)
 
 
 def _all_as_expected(count: int, differing: Sequence[tuple[ExpectedCall, str]]) -> None:
-    """See that there is no difference; else show the first.
+    """Expect no difference.
 
     Raises:
-        BrokenRuleError: there is one.
+        BrokenRuleError: with the first difference, and how many there are.
     """
     if differing:
         call, observed = differing[0]

@@ -1,4 +1,4 @@
-"""``health.*``: ``grpc.health.v1.Health``, by which gateways and Kubernetes know whether to send anything."""
+"""``health.*``: ``grpc.health.v1.Health``, by which gateways and Kubernetes decide whether to send calls."""
 
 import grpc
 
@@ -13,7 +13,7 @@ SERVING = 1
 
 
 async def _is_served(worker: Subject) -> None:
-    """See that there is health at all; a worker "should" have it.
+    """Skip the check if the worker does not serve health: it "should", but need not.
 
     Raises:
         NotCheckableError: it has none.
@@ -21,14 +21,14 @@ async def _is_served(worker: Subject) -> None:
     try:
         await worker.client.health()
     except grpc.aio.AioRpcError as error:
-        if error.code() is grpc.StatusCode.UNIMPLEMENTED and not worker.holds("probe-answer"):
-            raise NotCheckableError("the worker does not serve grpc.health.v1.Health, though it should") from None
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED and not worker.has_policy("probe-answer"):
+            raise NotCheckableError("the worker does not serve grpc.health.v1.Health, which is recommended") from None
         raise
 
 
 @section.check(
     "check",
-    "Check says SERVING, for the worker as a whole.",
+    "Check reports SERVING for the worker as a whole.",
     proto("with its overall state under the empty service name."),
 )
 async def check(worker: Subject) -> None:
@@ -40,7 +40,7 @@ async def check(worker: Subject) -> None:
 
 @section.check(
     "check-service",
-    "Check says SERVING for the contract's service by its name.",
+    "Check reports SERVING for the contract's service name.",
     readme('`Check` and `Watch`, for `""` and `admission.worker.v1.Worker`'),
 )
 async def check_service(worker: Subject) -> None:
@@ -52,7 +52,7 @@ async def check_service(worker: Subject) -> None:
 
 @section.check(
     "check-unknown",
-    "Check of a service that is not there is NOT_FOUND.",
+    "Check of an unknown service ends with NOT_FOUND.",
     readme("NOT_FOUND for others (`Watch`: SERVICE_UNKNOWN)"),
 )
 async def check_unknown(worker: Subject) -> None:
@@ -68,11 +68,11 @@ async def check_unknown(worker: Subject) -> None:
 
 @section.check(
     "watch",
-    "Watch says SERVING at once and stays open.",
+    "Watch reports SERVING at once and stays open.",
     grpc_health("The server will immediately send back a message indicating the current serving status."),
 )
 async def watch(worker: Subject) -> None:
-    """For both names; it is open still after other calls have been answered."""
+    """For both names; it stays open while the worker answers other calls."""
     await _is_served(worker)
     for service in SERVICES:
         watching = worker.client.watch(service)
@@ -86,7 +86,7 @@ async def watch(worker: Subject) -> None:
 
 @section.check(
     "watch-unknown",
-    "Watch of a service that is not there says SERVICE_UNKNOWN.",
+    "Watch of an unknown service reports SERVICE_UNKNOWN.",
     readme("NOT_FOUND for others (`Watch`: SERVICE_UNKNOWN)"),
 )
 async def watch_unknown(worker: Subject) -> None:
@@ -99,10 +99,12 @@ async def watch_unknown(worker: Subject) -> None:
 
 
 @section.check(
-    "many-watches", "100 watches at once are all told, and cost no place for calls.", readme("`Check` and `Watch`")
+    "many-watches",
+    "100 concurrent watches each get SERVING, and the worker still answers calls.",
+    readme("`Check` and `Watch`"),
 )
 async def many_watches(worker: Subject) -> None:
-    """As many as there are gateways and connections."""
+    """Each gateway has one for each connection."""
     await _is_served(worker)
     async with worker.connected() as client:
         watches = [client.watch() for _ in range(100)]

@@ -1,29 +1,29 @@
-"""``load.*``: more than a worker can take at once. It refuses, and says so; it loses nothing, and stalls nobody."""
+"""``load.*``: more calls than a worker can take. It rejects the excess, loses no call, and delays no other client."""
 
 import asyncio
 
 from worker_conformance.check import Section, proto, readme
-from worker_conformance.conversation import calls
 from worker_conformance.findings import expect, listed, shown
-from worker_conformance.questions import echo, probe, sleep
+from worker_conformance.policy_calls import echo, probe, sleep
+from worker_conformance.review_stream import calls
 from worker_conformance.subject import Subject
 
 section = Section("load")
 
 FLOOD = 6000
-"""Calls at the same time: half as many again as ``--in-flight`` allows by default (4,096)."""
+"""Concurrent calls: half as many again as ``--in-flight`` allows by default (4,096)."""
 
 
 @section.check(
-    "flood-loses-nothing",
-    "Of 6,000 calls that wait, each gets exactly one outcome: an allow or a refusal.",
+    "overload",
+    "Each of 6,000 concurrent calls gets exactly one outcome: an allow, or a failure beyond --in-flight.",
     readme("RESOURCE_EXHAUSTED on `Review`, a failure on the stream; never a stall"),
     probes="sleep",
     needs="stream alone",
     seconds=4,
 )
-async def flood_loses_nothing(worker: Subject) -> None:
-    """Over two streams; afterwards all places are free again."""
+async def overload(worker: Subject) -> None:
+    """Over two streams; then the worker accepts calls again."""
 
     async def flooded() -> dict[int, str | None]:
         async with worker.connected() as client:
@@ -38,27 +38,31 @@ async def flood_loses_nothing(worker: Subject) -> None:
     arms = [arm for found in await asyncio.gather(flooded(), flooded()) for arm in found.values()]
     wrong = set(arms) - {"allow", "failure"}
     expect(
-        not wrong and "allow" in arms, "allows, and failures for what is too much", listed(sorted(map(str, set(arms))))
+        not wrong and "allow" in arms,
+        "allows, and failures for the calls beyond --in-flight",
+        listed(sorted(map(str, set(arms)))),
     )
     outcome = await worker.client.review(sleep(0))
-    expect(outcome.WhichOneof("verdict") == "allow", "an allow after the flood", shown(outcome))
+    expect(outcome.WhichOneof("verdict") == "allow", "an allow after the overload", shown(outcome))
 
 
 @section.check(
-    "stalled-peer-stops-nobody",
-    "A stream whose peer does not read holds up no other, and loses nothing.",
+    "stalled-peer-is-isolated",
+    "A stream whose client does not read delays no other stream, and loses no outcome.",
     readme("the bytes that wait for it are bounded; at the bound nothing more is read from it"),
     probes="flood echo",
     needs="stream alone",
 )
-async def stalled_peer_stops_nobody(worker: Subject) -> None:
-    """48 MB of answers that nobody reads; in the end they are read after all."""
-    async with worker.connected() as deaf, worker.connected() as other:
-        stream = deaf.stream()
+async def stalled_peer_is_isolated(worker: Subject) -> None:
+    """48 MB of answers, which the client reads only at the end."""
+    async with worker.connected() as stalled, worker.connected() as other:
+        stream = stalled.stream()
         await stream.send(calls([probe("flood", {"bytes": 2_000_000}, {})] * 24))
         for number in range(20):
             outcome = await other.review(echo({"name": str(number)}))
-            expect(outcome.WhichOneof("verdict") == "deny", "an answer meanwhile", shown(outcome))
+            expect(
+                outcome.WhichOneof("verdict") == "deny", "an outcome on another connection meanwhile", shown(outcome)
+            )
         lively = other.stream()
         await lively.send(calls([echo({})] * 20))
         await lively.rest()
@@ -70,21 +74,21 @@ async def stalled_peer_stops_nobody(worker: Subject) -> None:
 
 @section.check(
     "stalled-peer-is-bounded",
-    "From a peer that does not read, the worker stops reading, and goes on when it reads.",
+    "The worker stops reading from a client that does not read, and continues when the client reads.",
     readme("the bytes that wait for it are bounded; at the bound nothing more is read from it"),
     probes="echo",
     needs="stream alone",
     seconds=5,
 )
 async def stalled_peer_is_bounded(worker: Subject) -> None:
-    """Calls of 8 KB, whose answers are as large, until no more are taken."""
+    """Calls of 8 KB with answers of 8 KB, until the worker reads no more."""
     document = {"name": "x" * 8192}
     async with worker.connected() as client:
         stream, sent = client.stream(), 0
         sending: asyncio.Future[None] | None = None
         while sending is None or not await _is_stuck(worker, sending):
-            observed = f"{sent} calls of 8 KB were taken, and no answer was read"
-            expect(sent < MOST_SENT, "a worker that reads no more", observed)
+            observed = f"the worker read {sent} calls of 8 KB while the client read no answer"
+            expect(sent < MOST_SENT, "a worker that stops reading", observed)
             message = calls([echo(document)] * BATCH, first=sent + 1)
             sending = asyncio.ensure_future(stream.send(message))
             sent += BATCH
@@ -96,14 +100,14 @@ async def stalled_peer_is_bounded(worker: Subject) -> None:
 STALLED = 1.0
 """Seconds in which a worker that reads would have read a message of 1 MB."""
 
-LOOKS = 10
-"""Looks in that time; before each the worker has answered somebody else, so that it had time to read, too."""
+POLLS = 10
+"""Polls in that time. Before each the worker answers a Describe, so it had time to read as well."""
 
 
 async def _is_stuck(worker: Subject, sending: "asyncio.Future[None]") -> bool:
-    """Whether a message stays unread by a worker that goes on: not by one, or a kit, that stands still."""
-    for _ in range(LOOKS):
-        await asyncio.wait({sending}, timeout=STALLED / LOOKS)
+    """Whether the worker leaves a message unread while it answers other calls: the machine is not just slow."""
+    for _ in range(POLLS):
+        await asyncio.wait({sending}, timeout=STALLED / POLLS)
         if sending.done():
             return False
         await worker.client.describe()
@@ -111,7 +115,7 @@ async def _is_stuck(worker: Subject, sending: "asyncio.Future[None]") -> bool:
 
 
 BATCH = 128
-"""Calls in such a message."""
+"""Calls in one message."""
 
 MOST_SENT = 16_384
 """Calls: four times the default of ``--in-flight``, with 128 MB of answers."""
@@ -119,7 +123,7 @@ MOST_SENT = 16_384
 
 @section.check(
     "mixed",
-    "Unary calls, streams and health at the same time are all answered.",
+    "The worker answers concurrent Review calls, streams and Describe.",
     proto("Answers many policy calls over one stream, at a fraction of the cost."),
     probes="echo sleep",
     needs="stream",

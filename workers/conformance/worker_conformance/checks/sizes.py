@@ -1,6 +1,6 @@
 """``sizes.*``: messages up to the limit, and beyond it.
 
-"``--message-bytes``: 41048576": twice the gateway's largest body (20 MB), and 1 MiB for what stands around.
+"``--message-bytes``: 41048576": twice the gateway's largest body (20 MB), and 1 MiB for the other fields.
 """
 
 from contextlib import suppress
@@ -8,10 +8,10 @@ from contextlib import suppress
 import grpc
 
 from worker_conformance.check import Section, readme
-from worker_conformance.conversation import calls
 from worker_conformance.findings import BrokenRuleError, expect, shown
+from worker_conformance.policy_calls import echo, probe
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import echo, probe
+from worker_conformance.review_stream import calls
 from worker_conformance.subject import Subject
 
 section = Section("sizes")
@@ -19,14 +19,14 @@ section = Section("sizes")
 LIMIT = 41_048_576
 BODY = 20_000_000
 ROOM = 4096
-"""Bytes of a message around the text that makes it large: name, version, tags; far fewer."""
+"""Bytes for the other fields of a large message: name, version, tags. They need far fewer."""
 
 MESSAGE_LIMIT = readme("the largest message, received or sent")
 TOO_LARGE = readme("failure that names its size and the limit")
 
 
 def _document(size: int) -> bytes:
-    """A document of so many bytes."""
+    """A document of this size in bytes."""
     frame = b'{"operation":"CREATE","object":{"metadata":{"name":"big"},"data":{"blob":""}}}'
     at = frame.index(b'""') + 1
     return frame[:at] + b"x" * (size - len(frame)) + frame[at:]
@@ -34,20 +34,20 @@ def _document(size: int) -> bytes:
 
 @section.check(
     "large-document",
-    "A document of 20 MB is judged, and comes back whole.",
+    "The worker judges a document of 20 MB, and returns it whole.",
     MESSAGE_LIMIT,
     probes="echo",
     needs="alone",
 )
 async def large_document(worker: Subject) -> None:
-    """The gateway's largest body, there and back."""
+    """The gateway's largest body, in both directions."""
     document = _document(BODY)
     outcome = await worker.client.review(echo(document))
     expect(outcome.deny.message.encode() == document, "a message of 20,000,000 bytes, the document", shown(outcome))
 
 
 @section.check(
-    "large-object", "An object of 20 MB can be returned whole.", MESSAGE_LIMIT, probes="answer", needs="alone"
+    "large-object", "The worker returns an object of 20 MB whole.", MESSAGE_LIMIT, probes="answer", needs="alone"
 )
 async def large_object(worker: Subject) -> None:
     """``mutated`` of the largest object."""
@@ -58,13 +58,13 @@ async def large_object(worker: Subject) -> None:
 
 @section.check(
     "large-on-the-stream",
-    "A document of 20 MB that three calls share is judged three times.",
+    "Three calls on the stream share one document of 20 MB.",
     MESSAGE_LIMIT,
     probes="answer",
     needs="stream alone",
 )
 async def large_on_the_stream(worker: Subject) -> None:
-    """Sent once."""
+    """The message has it once."""
     stream = worker.client.stream()
     called = probe("answer", {"arm": "deny-plainly"}, None, index=0)
     await stream.send(calls([called] * 3), documents=[_document(BODY)])
@@ -75,13 +75,13 @@ async def large_on_the_stream(worker: Subject) -> None:
 
 @section.check(
     "answer-near-the-limit",
-    "An answer of nearly the largest size arrives whole.",
+    "The worker returns an answer just below the size limit whole.",
     MESSAGE_LIMIT,
     probes="flood",
     needs="alone",
 )
 async def answer_near_the_limit(worker: Subject) -> None:
-    """4 KB below it."""
+    """4 KB below."""
     size = LIMIT - ROOM
     outcome = await worker.client.review(probe("flood", {"bytes": size}, {}))
     expect(len(outcome.deny.message) == size, f"a message of {size} bytes", shown(outcome))
@@ -89,26 +89,26 @@ async def answer_near_the_limit(worker: Subject) -> None:
 
 @section.check(
     "answer-beyond-the-limit",
-    "An answer beyond the largest size is a failure that says so.",
+    "An answer beyond the size limit becomes a failure that names both sizes.",
     TOO_LARGE,
     probes="flood",
     needs="alone",
 )
 async def answer_beyond_the_limit(worker: Subject) -> None:
-    """Not a broken call: then nobody would know why."""
+    """A failed RPC would hide the cause."""
     outcome = await worker.client.review(probe("flood", {"bytes": LIMIT + 1}, {}))
     _is_too_large(outcome)
 
 
 @section.check(
     "answer-beyond-the-limit-on-the-stream",
-    "On the stream too; other calls of the stream are answered.",
+    "On the stream an answer beyond the size limit fails only its own call.",
     TOO_LARGE,
     probes="flood answer",
     needs="stream alone",
 )
 async def answer_beyond_the_limit_on_the_stream(worker: Subject) -> None:
-    """One stream serves many policies: one of them must not end it."""
+    """One stream serves many policies, so one of them must not end it."""
     stream = worker.client.stream()
     await stream.send(calls([probe("flood", {"bytes": LIMIT + 1}, {}), probe("answer", {"arm": "deny-plainly"}, {})]))
     outcomes = await stream.rest()
@@ -119,13 +119,13 @@ async def answer_beyond_the_limit_on_the_stream(worker: Subject) -> None:
 
 @section.check(
     "batches-fit",
-    "Many large answers on a stream arrive, in messages of at most the limit.",
+    "The worker divides many large answers on a stream into messages within the size limit.",
     MESSAGE_LIMIT,
     probes="flood",
     needs="stream alone",
 )
 async def batches_fit(worker: Subject) -> None:
-    """Six of 9 MB, which are more than one message together."""
+    """Six of 9 MB, too much for one message."""
     stream = worker.client.stream()
     await stream.send(calls([probe("flood", {"bytes": 9_000_000}, {})] * 6))
     outcomes = await stream.rest()
@@ -135,13 +135,13 @@ async def batches_fit(worker: Subject) -> None:
 
 @section.check(
     "request-beyond-the-limit",
-    "A request beyond the largest size is refused with a status; the worker lives.",
+    "The worker rejects a request beyond the size limit with a gRPC status, and goes on serving.",
     MESSAGE_LIMIT,
     probes="echo",
     needs="alone",
 )
 async def request_beyond_the_limit(worker: Subject) -> None:
-    """By Review and by ReviewStream, on connections of their own."""
+    """By Review and by ReviewStream."""
     async with worker.connected() as client:
         try:
             outcome = await client.review(echo(_document(LIMIT + ROOM)))
@@ -153,11 +153,11 @@ async def request_beyond_the_limit(worker: Subject) -> None:
         if worker.has_stream:
             stream = client.stream()
             message = worker_pb2.ReviewStreamRequest(items=calls([echo(_document(LIMIT + ROOM))]))
-            with suppress(BrokenRuleError):  # it may end before all of it is written
+            with suppress(BrokenRuleError):  # the stream may end before the whole message is written
                 await stream.write(message.SerializeToString())
             status = await stream.broken()
             expect(status is not grpc.StatusCode.OK, "a stream that ends with RESOURCE_EXHAUSTED", status.name)
-    await worker.lives("a request beyond the limit")
+    await worker.still_answers("a request beyond the limit")
 
 
 def _is_too_large(outcome: worker_pb2.Outcome) -> None:

@@ -1,7 +1,6 @@
-"""``stopping.*``: a worker that is told to stop loses no answer, and stops.
+"""``stopping.*``: a worker that gets SIGTERM answers all calls, and then stops.
 
-"To stop (SIGTERM, SIGINT) is to lame-duck first." Each scene starts a worker of its own; several checks look at what
-happened in one.
+Each scenario starts its own worker; several checks read the result of one.
 """
 
 import asyncio
@@ -12,11 +11,11 @@ import grpc
 
 from worker_conformance.check import Section, readme
 from worker_conformance.client import Client, Watch, connected
-from worker_conformance.conversation import Conversation, calls, cancels
 from worker_conformance.findings import BrokenRuleError, expect, shown
-from worker_conformance.launching import Launcher, Process
+from worker_conformance.policy_calls import of_others, of_probes, sleep
+from worker_conformance.processes import Launcher, Process
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import of_others, of_probes, sleep
+from worker_conformance.review_stream import ReviewStream, calls, cancels
 from worker_conformance.subject import Subject
 
 section = Section("stopping")
@@ -27,24 +26,29 @@ GRACE = 8.0
 LONG = 600.0
 
 HELD = 1.0
-"""Seconds of the work that is open when it is told to stop."""
+"""Seconds of the work that is open at the signal."""
 
 OPEN = 4
-"""The id, on the stream, of what is open until it is cancelled."""
+"""The id of the stream's call that stays open until it is cancelled."""
 
 
 @dataclass(kw_only=True)
-class Farewell:
-    """What a worker did that was told to stop while it had work.
+class Shutdown:
+    """What a worker did at a signal while calls were open.
 
     Attributes:
-        told: the statuses that a Watch told, one after another; None: it ended.
-        unary: the outcome of a Review that was open; likewise on the stream, and of calls that came after the signal.
-        code: its exit code; None: it did not end.
-        log: the end of its log.
+        statuses: those that a Watch reported, in order; None: it ended.
+        unary: the outcome of a Review that was open at the signal.
+        streamed: the outcome of a call on the stream that was open at the signal.
+        late_unary: the outcome of a Review after the signal.
+        late_streamed: the outcome of a call on the stream after the signal.
+        stream_status: the status with which the stream ended.
+        errors: what went wrong, step by step.
+        code: the exit code; None: the process did not end.
+        log: the end of the log.
     """
 
-    told: list[str | None] = field(default_factory=list)
+    statuses: list[str | None] = field(default_factory=list)
     unary: worker_pb2.Outcome = field(default_factory=worker_pb2.Outcome)
     streamed: worker_pb2.Outcome = field(default_factory=worker_pb2.Outcome)
     late_unary: worker_pb2.Outcome = field(default_factory=worker_pb2.Outcome)
@@ -55,9 +59,9 @@ class Farewell:
     log: str = ""
 
 
-async def farewell(launcher: Launcher) -> Farewell:
-    """Start a worker, give it work, tell it to stop, give it more, half-close, and watch it end."""
-    seen = Farewell()
+async def shutdown(launcher: Launcher) -> Shutdown:
+    """Start a worker, call it, signal it, call it again, half-close, and wait for its end."""
+    seen = Shutdown()
     async with (
         launcher.started(environment={"GRACE_PERIOD": "600"}) as process,
         connected(await process.target(), launcher.patience) as client,
@@ -67,45 +71,45 @@ async def farewell(launcher: Launcher) -> Farewell:
         waits = any(policy.name == "probe-sleep" for policy in described.policies)
         slow = sleep(HELD) if waits else quick
         watching = await _watched(client, seen)
-        stream = client.stream() if launcher.holds_stream else None
+        stream = client.stream() if launcher.has_stream else None
         unary = asyncio.ensure_future(client.review(slow, timeout=launcher.patience + HELD))
         if stream:
             await stream.send(calls([slow, quick]))
             await stream.until(2)
         await client.review(quick)
-        # Something stays open until what is late has been called, however slow the machine: else it might stop before.
+        # A call stays open until the late calls are sent. Otherwise the worker may stop before, on a slow machine.
         holding = client.reviewing(sleep(LONG), LONG) if waits else None
         if stream and waits:
             await stream.send(calls([sleep(LONG)], first=OPEN))
         await client.review(quick)
         process.signal(signal.SIGTERM)
-        await _noted(seen, "the Watch", _hear(watching, seen, "NOT_SERVING"))
-        await _noted(seen, "late calls", _late(client, stream, quick, seen))
+        await _step(seen, "the Watch", _read_statuses(watching, seen, "NOT_SERVING"))
+        await _step(seen, "late calls", _late(client, stream, quick, seen))
         if holding:
             holding.cancel()
         if stream and waits:
-            await _noted(seen, "a cancel", stream.send(cancels(OPEN)))
-        await _noted(seen, "an open Review", _taken(unary, seen))
+            await _step(seen, "a cancel", stream.send(cancels(OPEN)))
+        await _step(seen, "an open Review", _taken(unary, seen))
         if stream:
-            await _noted(seen, "the stream", _left(stream, seen))
-        await _noted(seen, "the Watch's end", _hear(watching, seen, None))
-        await _noted(seen, "the process", _ended(process, seen, launcher.patience))
+            await _step(seen, "the stream", _left(stream, seen))
+        await _step(seen, "the Watch's end", _read_statuses(watching, seen, None))
+        await _step(seen, "the process", _ended(process, seen, launcher.patience))
         seen.log = process.tail()
     return seen
 
 
-async def _watched(client: Client, seen: Farewell) -> Watch:
+async def _watched(client: Client, seen: Shutdown) -> Watch:
     watching = client.watch()
-    seen.told.append(await watching.status())
+    seen.statuses.append(await watching.status())
     return watching
 
 
-async def _hear(watching: Watch, seen: Farewell, until: str | None) -> None:
-    while seen.told[-1] not in {until, None}:
-        seen.told.append(await watching.status())
+async def _read_statuses(watching: Watch, seen: Shutdown, until: str | None) -> None:
+    while seen.statuses[-1] not in {until, None}:
+        seen.statuses.append(await watching.status())
 
 
-async def _late(client: Client, stream: Conversation | None, quick: worker_pb2.PolicyCall, seen: Farewell) -> None:
+async def _late(client: Client, stream: ReviewStream | None, quick: worker_pb2.PolicyCall, seen: Shutdown) -> None:
     if stream:
         await stream.send(calls([quick], first=3))
     seen.late_unary = await client.review(quick)
@@ -113,11 +117,11 @@ async def _late(client: Client, stream: Conversation | None, quick: worker_pb2.P
         seen.late_streamed = (await stream.until(3))[3]
 
 
-async def _taken(unary: "asyncio.Future[worker_pb2.Outcome]", seen: Farewell) -> None:
+async def _taken(unary: "asyncio.Future[worker_pb2.Outcome]", seen: Shutdown) -> None:
     seen.unary = await unary
 
 
-async def _left(stream: Conversation, seen: Farewell) -> None:
+async def _left(stream: ReviewStream, seen: Shutdown) -> None:
     try:
         outcomes = await stream.rest()
     finally:
@@ -125,12 +129,12 @@ async def _left(stream: Conversation, seen: Farewell) -> None:
     seen.streamed = outcomes.get(1, worker_pb2.Outcome())
 
 
-async def _ended(process: Process, seen: Farewell, patience: float) -> None:
+async def _ended(process: Process, seen: Shutdown, patience: float) -> None:
     seen.code = await process.exit_code(patience)
 
 
-async def _noted(seen: Farewell, what: str, doing: object) -> None:
-    """Do one step of the scene; what goes wrong is for the checks to judge."""
+async def _step(seen: Shutdown, what: str, doing: object) -> None:
+    """Do one step of the scenario. The checks judge its errors."""
     try:
         await doing  # type: ignore[misc]  # each caller passes a coroutine
     except BrokenRuleError as error:
@@ -139,27 +143,29 @@ async def _noted(seen: Farewell, what: str, doing: object) -> None:
         seen.errors.append(f"{what}: {error.code().name}: {error.details()}")
 
 
-def _also(seen: Farewell) -> str:
+def _also(seen: Shutdown) -> str:
     return "".join(f"; {error}" for error in seen.errors)
 
 
 @section.check(
-    "says-so",
-    "On SIGTERM, Watch says NOT_SERVING, and then ends.",
+    "health-not-serving",
+    "On SIGTERM, Watch reports NOT_SERVING, and then ends.",
     readme("health reports NOT_SERVING, also to each `Watch`, which then ends"),
     needs="command",
 )
-async def says_so(worker: Subject) -> None:
-    """So that gateways send their calls elsewhere."""
-    seen = await worker.scene(farewell)
+async def health_not_serving(worker: Subject) -> None:
+    """Gateways then send their calls to other endpoints."""
+    seen = await worker.scenario(shutdown)
     expect(
-        seen.told == ["SERVING", "NOT_SERVING", None], "SERVING, NOT_SERVING, and the end", f"{seen.told}{_also(seen)}"
+        seen.statuses == ["SERVING", "NOT_SERVING", None],
+        "SERVING, NOT_SERVING, and the end",
+        f"{seen.statuses}{_also(seen)}",
     )
 
 
 @section.check(
     "answers-open-calls",
-    "What is open when it is told to stop is answered.",
+    "The worker answers the calls that are open at SIGTERM.",
     readme("finishes open ones, and exits 0."),
     probes="sleep",
     needs="command",
@@ -167,7 +173,7 @@ async def says_so(worker: Subject) -> None:
 )
 async def answers_open_calls(worker: Subject) -> None:
     """By Review, and on the stream."""
-    seen = await worker.scene(farewell)
+    seen = await worker.scenario(shutdown)
     expect(
         seen.unary.WhichOneof("verdict") == "allow", "an allow for the open Review", f"{shown(seen.unary)}{_also(seen)}"
     )
@@ -181,13 +187,13 @@ async def answers_open_calls(worker: Subject) -> None:
 
 @section.check(
     "answers-late-calls",
-    "What comes just after it was told to stop is answered.",
+    "The worker answers calls that arrive just after SIGTERM.",
     readme("the worker still answers new calls"),
     needs="command",
 )
 async def answers_late_calls(worker: Subject) -> None:
-    """The gateway needs a moment to hear of it."""
-    seen = await worker.scene(farewell)
+    """The gateway learns of it a moment later."""
+    seen = await worker.scenario(shutdown)
     expect(seen.late_unary.WhichOneof("verdict"), "an outcome for a late Review", f"none{_also(seen)}")
     streamed = seen.late_streamed.WhichOneof("verdict")
     expect(streamed or not worker.has_stream, "an outcome for a late call of the stream", f"none{_also(seen)}")
@@ -195,30 +201,30 @@ async def answers_late_calls(worker: Subject) -> None:
 
 @section.check(
     "ends-streams",
-    "A stream that the gateway half-closes then ends with OK.",
+    "After SIGTERM, a stream that the gateway half-closes ends with OK.",
     readme("a stream that its peer has half-closed ends when no call is open on it"),
     needs="command stream",
 )
 async def ends_streams(worker: Subject) -> None:
-    """Nothing on it is lost."""
-    seen = await worker.scene(farewell)
+    """No call on it is lost."""
+    seen = await worker.scenario(shutdown)
     expect(seen.stream_status == "OK", "OK", f"{seen.stream_status}{_also(seen)}")
 
 
 @section.check(
     "exits-0",
-    "Then the process exits 0, long before its grace period is over.",
+    "When no call is open, the process exits with code 0 before its grace period ends.",
     readme("0 stopped by a signal"),
     needs="command",
 )
 async def exits_0(worker: Subject) -> None:
-    """With a connection open. The grace period is ten minutes here."""
-    seen = await worker.scene(farewell)
+    """While a connection is open. The grace period is ten minutes here."""
+    seen = await worker.scenario(shutdown)
     expect(seen.code == 0, "exit code 0", f"{seen.code}{_also(seen)}\n{seen.log}")
 
 
-async def abandoned(launcher: Launcher) -> tuple[int, str]:
-    """A stream that is open, with nothing on it, and whose peer never half-closes."""
+async def idle_stream(launcher: Launcher) -> tuple[int, str]:
+    """An open stream without an open call, which its client never half-closes."""
     async with (
         launcher.started(environment={"GRACE_PERIOD": "600"}) as process,
         connected(await process.target(), launcher.patience) as client,
@@ -233,18 +239,18 @@ async def abandoned(launcher: Launcher) -> tuple[int, str]:
 
 
 @section.check(
-    "leaves-idle-streams",
-    "A stream that nobody half-closes, with nothing on it, does not hold it up.",
+    "closes-idle-streams",
+    "A stream without open calls does not delay the end, even if the client does not half-close it.",
     readme("any other, when no call is open and no message has come for half a second"),
     needs="command stream",
 )
-async def leaves_idle_streams(worker: Subject) -> None:
-    """The grace period is ten minutes here. (Told by SIGINT, which is the same as SIGTERM.)"""
-    code, status = await worker.scene(abandoned)
+async def closes_idle_streams(worker: Subject) -> None:
+    """The grace period is ten minutes here. (The signal is SIGINT, which has the same effect.)"""
+    code, status = await worker.scenario(idle_stream)
     expect((code, status) == (0, "OK"), "exit code 0, and the stream's end with OK", f"exit code {code}, {status}")
 
 
-async def impatient(launcher: Launcher) -> tuple[int, str]:
+async def short_grace_period(launcher: Launcher) -> tuple[int, str]:
     """Work that takes ten minutes, and a grace period of one second."""
     async with (
         launcher.started(environment={"GRACE_PERIOD": "1"}) as process,
@@ -260,20 +266,20 @@ async def impatient(launcher: Launcher) -> tuple[int, str]:
 
 @section.check(
     "grace-period",
-    "What is open after the grace period is cancelled, and the exit code is 0.",
+    "After the grace period the worker cancels open calls and exits with code 0.",
     readme("After `--grace-period` it cancels those that are still open."),
     probes="sleep",
     needs="command",
     seconds=1,
 )
 async def grace_period(worker: Subject) -> None:
-    """Nothing holds a worker for ever."""
-    code, status = await worker.scene(impatient)
+    """No call keeps a worker from stopping."""
+    code, status = await worker.scenario(short_grace_period)
     expect(code == 0, "exit code 0", f"exit code {code}")
     expect(status != "OK", "a status other than OK for the open call", status)
 
 
-async def told_twice(launcher: Launcher) -> int:
+async def two_signals(launcher: Launcher) -> int:
     """Work that takes ten minutes, and two signals."""
     async with (
         launcher.started(environment={"GRACE_PERIOD": "600"}) as process,
@@ -294,21 +300,21 @@ async def told_twice(launcher: Launcher) -> int:
 
 @section.check(
     "second-signal",
-    "A second signal ends it at once, with exit code 1.",
+    "A second signal ends the worker at once, with exit code 1.",
     readme("A second signal ends\nthe process at once, with exit code 1."),
     probes="sleep",
     needs="command",
 )
 async def second_signal(worker: Subject) -> None:
-    """For an operator who does not want to wait."""
-    code = await worker.scene(told_twice)
+    """An operator need not wait for the grace period."""
+    code = await worker.scenario(two_signals)
     expect(code == 1, "exit code 1", f"exit code {code}")
 
 
-async def orphaned(launcher: Launcher) -> int:
-    """A supervised worker whose supervisor goes away."""
+async def supervisor_ended(launcher: Launcher) -> int:
+    """A supervised worker whose standard input ends."""
     async with (
-        launcher.started(environment={"SUPERVISED": "1"}, held=True) as process,
+        launcher.started(environment={"SUPERVISED": "1"}, open_input=True) as process,
         connected(await process.target(), launcher.patience) as client,
     ):
         await client.describe()
@@ -318,13 +324,11 @@ async def orphaned(launcher: Launcher) -> int:
 
 @section.check(
     "supervised",
-    "With ADMISSION_WORKER_SUPERVISED=1 it stops when its standard input ends.",
+    "With ADMISSION_WORKER_SUPERVISED=1 the worker stops when its standard input ends.",
     readme("the worker also stops when its standard input ends."),
     needs="command",
 )
 async def supervised(worker: Subject) -> None:
-    """The gateway holds the other end; its end says that the gateway has died. (Others are started with a standard
-    input that has ended, and go on.)
-    """
-    code = await worker.scene(orphaned)
+    """It ends when the gateway ends. (Unsupervised workers have a standard input that has ended, and serve.)"""
+    code = await worker.scenario(supervisor_ended)
     expect(code == 0, "exit code 0", f"exit code {code}")

@@ -1,4 +1,4 @@
-"""``stream.*``: many calls over one stream, each answered once, as soon as it is known, as Review would have."""
+"""``stream.*``: many calls over one stream. Each gets one outcome, as soon as it is known, equal to Review's."""
 
 # ruff: noqa: PLR2004 - numbers in an expectation are the expectation
 
@@ -6,12 +6,12 @@ import asyncio
 
 from worker_conformance.check import Section, proto, readme
 from worker_conformance.checks.review import same
-from worker_conformance.conversation import Item, calls, cancels
 from worker_conformance.findings import expect, listed, shown
+from worker_conformance.policy_calls import echo, probe, sleep
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import echo, probe, sleep
+from worker_conformance.review_stream import Item, calls, cancels
 from worker_conformance.subject import Subject
-from worker_conformance.unknown import UNKNOWN_FIELDS, nested, with_unknown_fields
+from worker_conformance.unknown_fields import UNKNOWN_FIELDS, nested, with_unknown_fields
 
 section = Section("stream")
 
@@ -24,7 +24,7 @@ LONG = 600.0
 
 @section.check(
     "equals-review",
-    "Each outcome on the stream equals Review's.",
+    "Each outcome on the stream equals the outcome of Review.",
     proto("The answer, exactly as ``Review`` would have given it."),
     needs="stream",
 )
@@ -38,18 +38,18 @@ async def equals_review(worker: Subject) -> None:
         alone = await worker.client.review(one.call())
         found = outcomes.get(number)
         right = found is not None and same(found, alone)
-        expect(right, f"for {one.label} what Review answers: {shown(alone)}", shown(found))
+        expect(right, f"for {one.label} the outcome of Review: {shown(alone)}", shown(found))
 
 
 @section.check(
     "fast-overtakes-slow",
-    "A fast call is answered while a slow one of the same message is open.",
+    "The worker answers a fast call while a slow call of the same message is open.",
     EACH_READY,
     probes="sleep echo",
     needs="stream",
 )
 async def fast_overtakes_slow(worker: Subject) -> None:
-    """And so is one of a later message."""
+    """And a fast call of a later message."""
     stream = worker.client.stream()
     await stream.send(calls([sleep(LONG), echo({"name": "fast"})]))
     await stream.until(2)
@@ -61,13 +61,13 @@ async def fast_overtakes_slow(worker: Subject) -> None:
 
 @section.check(
     "order-is-free",
-    "Calls that wait for different times are answered each in its time.",
+    "Calls that wait for different times are answered in any order, each once.",
     ANY_ORDER,
     probes="sleep",
     needs="stream",
 )
 async def order_is_free(worker: Subject) -> None:
-    """Called in the order slow, faster, fastest: all answered, each once."""
+    """Sent in the order slow, faster, fastest."""
     stream = worker.client.stream()
     await stream.send(calls(sleep(0.5 - number / 20) for number in range(10)))
     outcomes = await stream.rest()
@@ -79,13 +79,13 @@ async def order_is_free(worker: Subject) -> None:
 
 @section.check(
     "thousand-calls",
-    "A message of 1,000 calls gets 1,000 outcomes, each its own, each once.",
+    "A message with 1,000 calls gets 1,000 outcomes, one for each id.",
     proto("Answers many policy calls over one stream, at a fraction of the cost. Each message is a batch."),
     probes="echo",
     needs="stream",
 )
 async def thousand_calls(worker: Subject) -> None:
-    """Each document has its id."""
+    """Each document has the id of its call."""
     stream = worker.client.stream()
     await stream.send(calls(echo({"name": str(number)}) for number in range(1, 1001)))
     outcomes = await stream.rest()
@@ -95,18 +95,18 @@ async def thousand_calls(worker: Subject) -> None:
         f"{len(outcomes)}, twice: {listed(stream.twice[:9])}",
     )
     wrong = [number for number, one in outcomes.items() if one.deny.message != f'{{"name":"{number}"}}']
-    expect(not wrong, "each id its own document", f"others for ids {listed(wrong[:9])}")
+    expect(not wrong, "for each id its own document", f"others for ids {listed(wrong[:9])}")
 
 
 @section.check(
     "grouping-is-free",
-    "300 calls in 300 messages get what they would get in one.",
+    "300 calls in 300 messages get the same outcomes as in one message.",
     ANY_ORDER,
     probes="echo",
     needs="stream",
 )
 async def grouping_is_free(worker: Subject) -> None:
-    """One call a message, without waiting between them."""
+    """One call in each message, without a wait between them."""
     stream = worker.client.stream()
     for number in range(1, 301):
         await stream.send(calls([echo({"name": str(number)})], first=number))
@@ -114,20 +114,20 @@ async def grouping_is_free(worker: Subject) -> None:
     right = [number for number, one in outcomes.items() if one.deny.message == f'{{"name":"{number}"}}']
     expect(
         len(right) == 300 and not stream.twice,
-        "300 outcomes, each its own, each once",
+        "300 outcomes, one for each id, with its own document",
         f"{len(right)} of {len(outcomes)}",
     )
 
 
 @section.check(
     "shared-documents",
-    "Calls find their document by its place in their own message.",
+    "A document index refers to the documents of the call's own message.",
     proto("A document that several policies share is sent once."),
     probes="echo",
     needs="stream",
 )
 async def shared_documents(worker: Subject) -> None:
-    """Two messages with other documents at the same places; a call may bring its own as well."""
+    """Two messages with different documents at the same index, and a call with its own document."""
     stream = worker.client.stream()
     await stream.send(
         calls([echo(None, index=1), echo(None, index=0), echo(None, index=1), echo(b'{"own":1}')]),
@@ -141,14 +141,14 @@ async def shared_documents(worker: Subject) -> None:
 
 
 @section.check(
-    "bad-index",
-    "An index behind the documents is a failure of that call alone.",
+    "invalid-index",
+    "A call with a document index that does not exist fails; the other calls do not.",
     readme("a document index that does not exist"),
     probes="echo",
     needs="stream",
 )
-async def bad_index(worker: Subject) -> None:
-    """One behind the last, the largest there is, and one where the message before had documents."""
+async def invalid_index(worker: Subject) -> None:
+    """One past the last, the largest number, and an index of the previous message."""
     stream = worker.client.stream()
     await stream.send(calls([echo(None, index=1), echo(None, index=2**32 - 1), echo(None, index=0)]), [b"{}"])
     await stream.send(calls([echo(None, index=0), echo(None)], first=4))
@@ -160,59 +160,61 @@ async def bad_index(worker: Subject) -> None:
 
 @section.check(
     "duplicate-id",
-    "An id that is open already gets one failure, for both.",
+    "Two calls with the same open id get one failure for both.",
     readme("the first call with it is dropped, and both get one failure"),
     probes="sleep echo",
     needs="stream",
 )
 async def duplicate_id(worker: Subject) -> None:
-    """The verdict of one could be taken for the other's."""
+    """The gateway could take the verdict of one for the other's."""
     stream = worker.client.stream()
     await stream.send(calls([sleep(LONG), echo({"name": "2"})]))
     await stream.until(2)
     await stream.send(calls([echo({"name": "intruder"})]))
     outcome = (await stream.until(1))[1]
-    expect(outcome.WhichOneof("verdict") == "failure", "a failure for the id that came twice", shown(outcome))
+    expect(outcome.WhichOneof("verdict") == "failure", "a failure for the id that was sent twice", shown(outcome))
     await stream.rest()
     expect(not stream.twice, "one outcome for both", f"more for ids {stream.twice}")
 
 
 @section.check(
     "unknown-cancel",
-    "A cancel of an id that is not open is ignored.",
+    "The worker ignores a cancel of an id that is not open.",
     proto("The worker ignores an unknown id."),
     needs="stream",
 )
 async def unknown_cancel(worker: Subject) -> None:
     """Before, between and after."""
-    await _is_unimpressed(worker, cancels(7, 8, 2**64 - 1))
-
-
-@section.check("empty-batch", "A message without items is ignored.", proto("A batch from the gateway."), needs="stream")
-async def empty_batch(worker: Subject) -> None:
-    """With and without documents."""
-    await _is_unimpressed(worker, [])
+    await _has_no_effect(worker, cancels(7, 8, 2**64 - 1))
 
 
 @section.check(
-    "item-of-neither-kind",
-    "An item that is neither call nor cancel is ignored.",
+    "empty-batch", "The worker ignores a message without items.", proto("A batch from the gateway."), needs="stream"
+)
+async def empty_batch(worker: Subject) -> None:
+    """With and without documents."""
+    await _has_no_effect(worker, [])
+
+
+@section.check(
+    "empty-item",
+    "The worker ignores an item that is neither a call nor a cancel.",
     readme("an item without call or cancel, a cancel of an unknown id"),
     needs="stream",
 )
-async def item_of_neither_kind(worker: Subject) -> None:
-    """As a newer contract may have."""
-    await _is_unimpressed(worker, [Item(id=9), Item()])
+async def empty_item(worker: Subject) -> None:
+    """A newer contract may have other items."""
+    await _has_no_effect(worker, [Item(id=9), Item()])
 
 
 @section.check(
     "empty-call",
-    "A call with nothing in it is a failure.",
+    "An empty call on the stream fails.",
     proto("For a policy that it does not hold the worker answers"),
     needs="stream",
 )
 async def empty_call(worker: Subject) -> None:
-    """It has no policy."""
+    """It names no policy."""
     stream = worker.client.stream()
     await stream.send(calls([worker_pb2.PolicyCall()]))
     outcome = (await stream.rest()).get(1)
@@ -221,7 +223,7 @@ async def empty_call(worker: Subject) -> None:
 
 @section.check(
     "unknown-fields",
-    "Fields that a newer gateway sends are ignored on the stream.",
+    "ReviewStream ignores unknown fields, which a newer gateway may send.",
     proto("Fields unknown to the receiver are ignored."),
     needs="stream",
 )
@@ -238,12 +240,12 @@ async def unknown_fields(worker: Subject) -> None:
 
 @section.check(
     "ids-have-64-bits",
-    "Every id comes back as it was sent, the largest too.",
+    "Each id comes back as it was sent, up to 2^64 - 1.",
     proto("Chosen by the gateway, unique on this stream."),
     needs="stream",
 )
 async def ids_have_64_bits(worker: Subject) -> None:
-    """0, and numbers that a double or a signed integer cannot hold."""
+    """0, and numbers beyond a double or a signed integer."""
     numbers = [0, 2**31, 2**32 + 1, 2**53 + 1, 2**63, 2**64 - 1]
     call, stream = worker.some_calls(1)[0].call(), worker.client.stream()
     await stream.send(Item(id=number, call=call) for number in numbers)
@@ -253,13 +255,13 @@ async def ids_have_64_bits(worker: Subject) -> None:
 
 @section.check(
     "half-close",
-    "After the gateway's half-close open calls are answered, and the stream ends with OK.",
+    "After the gateway's half-close the worker answers the open calls and ends the stream with OK.",
     HALF_CLOSE,
     probes="sleep",
     needs="stream",
 )
 async def half_close(worker: Subject) -> None:
-    """Of several messages."""
+    """Calls of several messages."""
     stream = worker.client.stream()
     await stream.send(calls([sleep(0.4), sleep(0.2)]))
     await stream.send(calls([sleep(0.3)], first=3))
@@ -268,21 +270,21 @@ async def half_close(worker: Subject) -> None:
     expect(arms == dict.fromkeys((1, 2, 3), "allow"), "three allows", str(arms))
 
 
-@section.check("nothing-called", "A stream on which nothing is called ends with OK.", HALF_CLOSE, needs="stream")
-async def nothing_called(worker: Subject) -> None:
+@section.check("no-calls", "A stream without a call ends with OK after the half-close.", HALF_CLOSE, needs="stream")
+async def no_calls(worker: Subject) -> None:
     """Half-closed at once."""
     outcomes = await worker.client.stream().rest()
     expect(not outcomes, "no outcomes", f"outcomes for {sorted(outcomes)}")
 
 
 @section.check(
-    "two-streams",
-    "Ten streams at once, with the same ids, do not mix.",
+    "parallel-streams",
+    "Ten concurrent streams with the same ids get only their own outcomes.",
     proto("unique on this stream"),
     probes="echo",
     needs="stream",
 )
-async def two_streams(worker: Subject) -> None:
+async def parallel_streams(worker: Subject) -> None:
     """On one connection."""
 
     async def called(name: str) -> None:
@@ -291,26 +293,26 @@ async def two_streams(worker: Subject) -> None:
             await stream.send(calls([echo({"name": f"{name}-{number}"})], first=number))
         outcomes = await stream.rest()
         wrong = [n for n in range(1, 31) if n not in outcomes or outcomes[n].deny.message != f'{{"name":"{name}-{n}"}}']
-        expect(not wrong and not stream.twice, f"for stream {name} its own documents", f"others for ids {wrong}")
+        expect(not wrong and not stream.twice, f"on stream {name} its own documents", f"others for ids {wrong}")
 
     await asyncio.gather(*(called(f"s{number}") for number in range(10)))
 
 
 @section.check(
     "unreadable-message",
-    "Bytes that are no protobuf end their stream with a status, and nothing else.",
+    "Bytes that are not protobuf end their stream with a gRPC status; the worker goes on serving.",
     readme("an unreadable message"),
     needs="stream",
 )
 async def unreadable_message(worker: Subject) -> None:
-    """Another stream of the same connection goes on."""
+    """Another stream of the same connection stays open."""
     stream, other = worker.client.stream(), worker.client.stream()
     call = worker.some_calls(1)[0].call()
     await other.send(calls([call]))
     await other.until(1)
     await stream.write(b"\xff\xff\xff\xff\xff")
     status = await stream.broken()
-    expect(status.name not in {"OK", "UNAVAILABLE"}, "a decided status, such as INVALID_ARGUMENT", status.name)
+    expect(status.name not in {"OK", "UNAVAILABLE"}, "a status such as INVALID_ARGUMENT", status.name)
     await other.send(calls([call], first=2))
     await other.rest()
     expect(2 in other.outcomes, "an outcome on the other stream", "none")
@@ -318,13 +320,13 @@ async def unreadable_message(worker: Subject) -> None:
 
 @section.check(
     "panic",
-    "A panic is a failure of its call; the stream and its other calls go on.",
+    "A panic makes its call fail; the stream and its other calls go on.",
     readme("failure that names the policy and the type of the exception"),
     probes="panic echo sleep",
     needs="stream",
 )
 async def panic(worker: Subject) -> None:
-    """Among others, in one message."""
+    """Among other calls, in one message."""
     stream = worker.client.stream()
     await stream.send(
         calls(
@@ -333,7 +335,7 @@ async def panic(worker: Subject) -> None:
                 probe("panic"),
                 echo({}),
                 probe("panic"),
-                probe("misuse") if worker.holds("probe-misuse") else probe("panic"),
+                probe("misuse") if worker.has_policy("probe-misuse") else probe("panic"),
             ]
         )
     )
@@ -343,8 +345,8 @@ async def panic(worker: Subject) -> None:
     expect(arms == expected, str(expected), str(arms))
 
 
-async def _is_unimpressed(worker: Subject, items: list[Item]) -> None:
-    """See that a message does nothing, alone and around a call that is answered."""
+async def _has_no_effect(worker: Subject, items: list[Item]) -> None:
+    """Expect items to have no effect, alone and around a call."""
     call, stream = worker.some_calls(1)[0].call(), worker.client.stream()
     await stream.send(items)
     await stream.send([*items, *calls([call]), *items])

@@ -9,10 +9,10 @@ import grpc
 
 from worker_conformance.certificates import Authority
 from worker_conformance.check import Section, readme
-from worker_conformance.checks.command import is_refusal, one_line, refused
+from worker_conformance.checks.command import is_start_error, one_line, start_failure
 from worker_conformance.client import connected
 from worker_conformance.findings import expect
-from worker_conformance.launching import Launcher, Process
+from worker_conformance.processes import Launcher, Process
 from worker_conformance.subject import LOOK, Subject
 from worker_conformance.target import Target, Tls
 
@@ -31,12 +31,12 @@ async def _serving(
 
 
 REFUSED = 5.0
-"""Seconds for an answer that must not come: some workers let whom they do not serve wait."""
+"""Seconds to wait for an answer that must not come: some workers do not close a connection that they do not serve."""
 
 
-async def _says(launcher: Launcher, target: Target, *, in_vain: bool = False) -> str:
-    """What a gateway gets from there: a worker's version, or a status; with less patience where it must get nothing."""
-    async with connected(target, min(REFUSED, launcher.patience) if in_vain else launcher.patience) as client:
+async def _describe_result(launcher: Launcher, target: Target, *, rejected: bool = False) -> str:
+    """What Describe returns there: the worker's version, or a status. A rejected client waits for a shorter time."""
+    async with connected(target, min(REFUSED, launcher.patience) if rejected else launcher.patience) as client:
         try:
             return f"version {(await client.describe()).version}"
         except grpc.aio.AioRpcError as error:
@@ -44,14 +44,16 @@ async def _says(launcher: Launcher, target: Target, *, in_vain: bool = False) ->
 
 
 async def served(launcher: Launcher) -> dict[str, str]:
-    """TLS alone: with it, without it, by a client that trusts others; and a new certificate in the old one's place."""
+    """A client with TLS, one without, one that trusts another CA; and a new certificate in the same files."""
     authority, other = Authority(launcher.folder, "ca"), Authority(launcher.folder, "other-ca")
     async with _serving(launcher, authority, "server") as (_, address):
         trusted = Target(address=address, tls=Tls(ca=authority.cert))
         seen = {
-            "trusted": await _says(launcher, trusted),
-            "plain": await _says(launcher, Target(address=address), in_vain=True),
-            "stranger": await _says(launcher, Target(address=address, tls=Tls(ca=other.cert)), in_vain=True),
+            "trusted": await _describe_result(launcher, trusted),
+            "plain": await _describe_result(launcher, Target(address=address), rejected=True),
+            "untrusted": await _describe_result(
+                launcher, Target(address=address, tls=Tls(ca=other.cert)), rejected=True
+            ),
         }
         first = await _certificate(trusted)
         authority.issue("server")
@@ -61,12 +63,12 @@ async def served(launcher: Launcher) -> dict[str, str]:
                 break
             await asyncio.sleep(4 * LOOK)
         seen["renewed"] = "the old one" if now == first else "the new one"
-        seen["after"] = await _says(launcher, trusted)
+        seen["after"] = await _describe_result(launcher, trusted)
         return seen
 
 
 async def _certificate(target: Target) -> bytes:
-    """The certificate that the worker shows, in a fresh handshake."""
+    """The worker's certificate in a new handshake."""
     _, writer = await target.socket()
     try:
         shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -79,106 +81,116 @@ async def _certificate(target: Target) -> bytes:
 
 @section.check(
     "serves",
-    "With --tls-cert and --tls-key it serves TLS.",
+    "With --tls-cert and --tls-key the worker serves TLS.",
     readme("PEM files: serve TLS (1.2 and newer)."),
     needs="command",
 )
 async def serves(worker: Subject) -> None:
-    """To a client that trusts its authority."""
-    seen = await worker.scene(served)
+    """To a client that trusts its CA."""
+    seen = await worker.scenario(served)
     expect(seen["trusted"].startswith("version"), "a description over TLS", seen["trusted"])
 
 
 @section.check(
-    "nothing-in-the-clear",
-    "Then nobody is served without TLS.",
+    "no-plaintext",
+    "A worker that serves TLS does not serve clients without TLS.",
     readme("PEM files: serve TLS (1.2 and newer)."),
     needs="command",
 )
-async def nothing_in_the_clear(worker: Subject) -> None:
-    """A client without TLS gets nothing."""
-    seen = await worker.scene(served)
-    expect(not seen["plain"].startswith("version"), "nothing without TLS", seen["plain"])
-    expect(not seen["stranger"].startswith("version"), "nothing for a client that trusts others", seen["stranger"])
+async def no_plaintext(worker: Subject) -> None:
+    """Nor a client that trusts another CA."""
+    seen = await worker.scenario(served)
+    expect(not seen["plain"].startswith("version"), "no description without TLS", seen["plain"])
+    expect(
+        not seen["untrusted"].startswith("version"),
+        "no description for a client that trusts another CA",
+        seen["untrusted"],
+    )
 
 
 @section.check(
-    "renews",
-    "A new certificate in the files' place is used without a restart.",
+    "reloads-certificates",
+    "The worker uses a new certificate without a restart.",
     readme("The worker reads them again when they change"),
     needs="command",
 )
-async def renews(worker: Subject) -> None:
+async def reloads_certificates(worker: Subject) -> None:
     """For new connections."""
-    seen = await worker.scene(served)
+    seen = await worker.scenario(served)
     expect(seen["renewed"] == "the new one", "the new certificate", f"{seen['renewed']}, {worker.patience:g} s later")
     expect(seen["after"].startswith("version"), "a description with it", seen["after"])
 
 
 async def mutual(launcher: Launcher) -> dict[str, str]:
-    """A worker that wants certificates, and clients with a right one, none, and a stranger's."""
+    """A worker with --client-ca, and clients with a valid certificate, none, and one of another CA."""
     authority, other = Authority(launcher.folder, "mtls-ca"), Authority(launcher.folder, "mtls-other-ca")
-    right, wrong = authority.issue("mtls-client"), other.issue("mtls-stranger")
+    right, wrong = authority.issue("mtls-client"), other.issue("mtls-untrusted")
     async with _serving(launcher, authority, "mtls-server", CLIENT_CA=str(authority.cert)) as (_, address):
         return {
-            "right": await _says(
+            "right": await _describe_result(
                 launcher, Target(address=address, tls=Tls(ca=authority.cert, cert=right.cert, key=right.key))
             ),
-            "none": await _says(launcher, Target(address=address, tls=Tls(ca=authority.cert)), in_vain=True),
-            "wrong": await _says(
+            "none": await _describe_result(
+                launcher, Target(address=address, tls=Tls(ca=authority.cert)), rejected=True
+            ),
+            "wrong": await _describe_result(
                 launcher,
                 Target(address=address, tls=Tls(ca=authority.cert, cert=wrong.cert, key=wrong.key)),
-                in_vain=True,
+                rejected=True,
             ),
         }
 
 
 @section.check(
     "mutual",
-    "With --client-ca only clients with a certificate of these authorities are served.",
+    "With --client-ca the worker serves only clients with a certificate of these CAs.",
     readme("serve only clients with a certificate of these CAs."),
     needs="command",
 )
 async def mutual_tls(worker: Subject) -> None:
-    """The gateway's certificate, none, and a stranger's."""
-    seen = await worker.scene(mutual)
+    """A valid certificate, none, and one of another CA."""
+    seen = await worker.scenario(mutual)
     expect(seen["right"].startswith("version"), "a description for a client with a certificate", seen["right"])
-    expect(not seen["none"].startswith("version"), "nothing for a client without a certificate", seen["none"])
-    expect(not seen["wrong"].startswith("version"), "nothing for a stranger's certificate", seen["wrong"])
+    expect(not seen["none"].startswith("version"), "no description for a client without a certificate", seen["none"])
+    expect(
+        not seen["wrong"].startswith("version"),
+        "no description for a client with another CA's certificate",
+        seen["wrong"],
+    )
 
 
 async def unusable(launcher: Launcher) -> tuple[int, list[str]]:
-    """A certificate that is none."""
+    """A PEM file without a certificate."""
     broken = launcher.folder / "broken.pem"
     broken.write_text("-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n")
-    return await refused(launcher, TLS_CERT=str(broken), TLS_KEY=str(broken))
+    return await start_failure(launcher, TLS_CERT=str(broken), TLS_KEY=str(broken))
 
 
 @section.check(
-    "unusable",
-    "A certificate that cannot be used: exit code 1, and one line.",
+    "invalid-certificate",
+    "With an invalid certificate the worker exits with code 1 and logs one line.",
     readme("1 could not listen (or a certificate could not be used)"),
     needs="command",
 )
 async def unusable_certificate(worker: Subject) -> None:
-    """Not a worker that nobody can connect to."""
-    found = await worker.scene(unusable)
-    is_refusal(found, 1, "a certificate that cannot be used")
-    one_line(found, "a certificate that cannot be used")
+    """It does not start to serve without one."""
+    found = await worker.scenario(unusable)
+    is_start_error(found, 1, "an invalid certificate")
+    one_line(found, "an invalid certificate")
 
 
 async def half(launcher: Launcher) -> tuple[int, list[str]]:
-    """Authorities for clients, without a certificate of its own."""
+    """CAs for clients, without a certificate for the server."""
     authority = Authority(launcher.folder, "half-ca")
-    return await refused(launcher, CLIENT_CA=str(authority.cert))
+    return await start_failure(launcher, CLIENT_CA=str(authority.cert))
 
 
 @section.check(
     "client-ca-alone",
-    "--client-ca without a certificate is refused, never served in the clear.",
+    "With --client-ca but no certificate the worker exits with code 2 and does not serve.",
     readme("Needs the two above"),
     needs="command",
 )
 async def client_ca_alone(worker: Subject) -> None:
-    """Whoever sets it believes that strangers are kept out."""
-    is_refusal(await worker.scene(half), 2, "--client-ca alone")
+    """Without TLS it would serve every client."""
+    is_start_error(await worker.scenario(half), 2, "--client-ca alone")

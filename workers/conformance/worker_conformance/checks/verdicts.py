@@ -1,6 +1,7 @@
-"""``verdicts.*``: whether verdicts are what a gateway may keep, share and compose: functions of their document.
+"""``verdicts.*``: verdicts are functions of their document, so the gateway can cache, share and compose them.
 
-Made with the ordinary calls: those of ``--calls``, of the probe policies, and of the rest with ``{}`` and a Pod.
+The checks use the ordinary calls: those of ``--calls``, of the probe policies, and of the other policies with the
+settings ``{}`` and a Pod.
 """
 
 # ruff: noqa: PLR2004 - numbers in an expectation are the expectation
@@ -13,12 +14,12 @@ from typing import Any
 from worker_conformance.check import Section, proto
 from worker_conformance.checks.review import same
 from worker_conformance.claims import differences, places, projected
-from worker_conformance.conversation import calls
 from worker_conformance.findings import BrokenRuleError, NotCheckableError, expect, listed, shown
-from worker_conformance.patching import PatchError, changed
+from worker_conformance.patches import PatchError, changed
 from worker_conformance.pointers import covers, tokens
+from worker_conformance.policy_calls import MUTATING, VALIDATING, OrdinaryCall
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
-from worker_conformance.questions import MUTATING, VALIDATING, OrdinaryCall
+from worker_conformance.review_stream import calls
 from worker_conformance.subject import Subject
 
 section = Section("verdicts")
@@ -28,16 +29,16 @@ FUNCTION = proto("A verdict is a function of (policy, its version, settings, doc
 ANNOTATION_KEY = re.compile(r"[A-Za-z0-9._-]{1,63}")
 
 MOST = 100
-"""Ordinary calls that are looked at; of a longer file the rest is left out, since a report is wanted in seconds."""
+"""Ordinary calls that are checked. The rest of a longer file is skipped, so that a run takes seconds."""
 
 
 @section.check(
     "well-formed",
-    "Outcomes keep the contract's forms: codes, keys of annotations, times to live, changes.",
+    "Codes, annotation keys, times to live and changes in outcomes are valid.",
     proto("Exactly one of these must be set; none is a failure"),
 )
 async def well_formed(worker: Subject) -> None:
-    """Each field that has a form."""
+    """Each field that the contract restricts."""
     for ordinary in worker.some_calls(MOST):
         outcome = await worker.client.review(ordinary.call())
         wrong = list(_malformed(ordinary, outcome))
@@ -51,11 +52,11 @@ def _malformed(ordinary: OrdinaryCall, outcome: worker_pb2.Outcome) -> Iterator[
         yield f"the code {outcome.deny.code} is not 400 to 599"
     for key in outcome.audit_annotations:
         if not ANNOTATION_KEY.fullmatch(key):
-            yield f"{key!r} is no key of an audit annotation"
+            yield f"{key!r} is not a valid key of an audit annotation"
     if outcome.cache.ttl.seconds < 0 or outcome.cache.ttl.nanos < 0:
         yield "the time to live is negative"
     if outcome.HasField("cache") and outcome.cache.WhichOneof("hint") is None:
-        yield "the cache hint says nothing"
+        yield "the cache hint is empty"
     if ordinary.phase == VALIDATING and outcome.allow.WhichOneof("change"):
         yield "a change in the validating phase"
 
@@ -66,19 +67,19 @@ def _malformed(ordinary: OrdinaryCall, outcome: worker_pb2.Outcome) -> Iterator[
     proto("as they passed ``ValidateSettings``"),
 )
 async def settings_are_accepted(worker: Subject) -> None:
-    """Otherwise the other checks of this section look at nothing but failures."""
+    """Otherwise the other checks of this section see only failures."""
     chosen = [ordinary for ordinary in worker.some_calls(MOST) if ordinary.chosen]
     if not chosen:
-        raise NotCheckableError("there is no --calls")
+        raise NotCheckableError("no --calls were given")
     for ordinary in chosen:
         outcome = await worker.client.review(ordinary.call())
         refused = outcome.failure.reason == worker_pb2.FAILURE_REASON_INVALID_SETTINGS
         expect(not refused, f"settings of {ordinary.label} that the worker accepts", shown(outcome))
 
 
-@section.check("deterministic", "The same call, put 20 times, gets equal outcomes.", FUNCTION)
+@section.check("deterministic", "20 equal calls get equal outcomes.", FUNCTION)
 async def deterministic(worker: Subject) -> None:
-    """At the same time, and over two connections."""
+    """Concurrently, over two connections."""
     async with worker.connected() as other:
         for ordinary in worker.some_calls(MOST):
             clients = [worker.client, other] * 10
@@ -89,9 +90,14 @@ async def deterministic(worker: Subject) -> None:
             )
 
 
-@section.check("deterministic-on-the-stream", "On a stream too, among all other calls.", FUNCTION, needs="stream")
+@section.check(
+    "deterministic-on-the-stream",
+    "On a stream, among other calls, 5 equal calls get equal outcomes.",
+    FUNCTION,
+    needs="stream",
+)
 async def deterministic_on_the_stream(worker: Subject) -> None:
-    """Every call five times, in turn."""
+    """Each call five times, in turn."""
     ordinary = worker.some_calls(MOST)
     stream = worker.client.stream()
     await stream.send(calls([one.call() for one in ordinary] * 5))
@@ -116,11 +122,11 @@ async def changes_apply(worker: Subject) -> None:
 
 @section.check(
     "idempotent",
-    "A policy that is called again about its own result changes nothing.",
+    "A policy that is called with its own result makes no further change.",
     proto("In the mutating phase ``object`` is as"),
 )
 async def idempotent(worker: Subject) -> None:
-    """Kubernetes may call again ("reinvocation"), and the same rule sees each object at its next UPDATE."""
+    """Kubernetes may call it again ("reinvocation"), and the next UPDATE has the object that the policy changed."""
     for ordinary, outcome in await _changing(worker):
         once = dict(ordinary.document) | {"object": _applied(ordinary, ordinary.document, outcome)}
         again = await worker.client.review(ordinary.call(once))
@@ -132,11 +138,11 @@ async def idempotent(worker: Subject) -> None:
 
 @section.check(
     "writes-within-claim",
-    "A policy changes nothing outside of the writes that it claims.",
+    "A policy changes only the parts that it claims in writes.",
     proto("Which parts of the object the policy may change, as JSON Pointers over the object"),
 )
 async def writes_within_claim(worker: Subject) -> None:
-    """The difference between before and after, place by place."""
+    """The differences between the object before and after, by JSON Pointer."""
     looked = False
     for ordinary, outcome in await _changing(worker):
         policy = _described(worker, ordinary)
@@ -150,16 +156,16 @@ async def writes_within_claim(worker: Subject) -> None:
         writes = listed(policy.writes.pointers.pointers)
         expect(not outside, f"changes of {ordinary.label} within {writes}", f"changes at {listed(outside)}")
     if not looked:
-        raise NotCheckableError("no call changes anything by a policy that claims writes: --calls with some")
+        raise NotCheckableError("no policy that claims writes changes an object: give --calls that it changes")
 
 
 @section.check(
     "inputs-within-claim",
-    "A verdict is the same for the whole request as for the claimed parts alone.",
+    "A verdict is the same for the whole request and for only the parts that the policy claims in inputs.",
     proto("Which parts of the AdmissionRequest the policy reads, as JSON Pointers (RFC 6901)"),
 )
 async def inputs_within_claim(worker: Subject) -> None:
-    """Called with everything, and with what the gateway would send."""
+    """Called with the whole document, and with what the gateway sends."""
     looked = False
     for ordinary in worker.some_calls(MOST):
         policy = _described(worker, ordinary)
@@ -179,11 +185,11 @@ async def inputs_within_claim(worker: Subject) -> None:
             shown(some),
         )
     if not looked:
-        raise NotCheckableError("no policy that is called claims inputs")
+        raise NotCheckableError("no called policy claims inputs")
 
 
 async def _changing(worker: Subject) -> list[tuple[OrdinaryCall, worker_pb2.Outcome]]:
-    """The ordinary calls that are answered with a change.
+    """The ordinary calls whose outcome has a change.
 
     Raises:
         NotCheckableError: there are none.
@@ -195,7 +201,7 @@ async def _changing(worker: Subject) -> list[tuple[OrdinaryCall, worker_pb2.Outc
             if outcome.allow.WhichOneof("change"):
                 found.append((ordinary, outcome))
     if not found:
-        raise NotCheckableError("no call is answered with a change: --calls with some")
+        raise NotCheckableError("no outcome has a change: give --calls that a policy changes")
     return found
 
 
@@ -211,7 +217,7 @@ def _applied(ordinary: OrdinaryCall, document: Any, outcome: worker_pb2.Outcome)
 
 
 def _effect(ordinary: OrdinaryCall, document: Any, outcome: worker_pb2.Outcome) -> Any:
-    """The outcome with its change as what it does: a patch of a part and one of the whole may be spelt differently."""
+    """The outcome with its change as differences: patches of a part and of the whole may differ and have one effect."""
     plain = worker_pb2.Outcome.FromString(outcome.SerializeToString())
     change = None
     if plain.allow.WhichOneof("change"):

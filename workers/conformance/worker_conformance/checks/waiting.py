@@ -1,4 +1,4 @@
-"""``waiting.*``: deadlines and cancellation. Work for which nobody waits is stopped; ``probe-cancelled`` tells."""
+"""``waiting.*``: deadlines and cancellation stop a policy's work; ``probe-cancelled`` shows it."""
 
 # ruff: noqa: PLR2004 - numbers in an expectation are the expectation
 
@@ -11,58 +11,58 @@ from contextlib import suppress
 import grpc
 
 from worker_conformance.check import Section, proto, readme
-from worker_conformance.conversation import calls, cancels
 from worker_conformance.findings import BrokenRuleError, expect, shown
-from worker_conformance.questions import echo, sleep
+from worker_conformance.policy_calls import echo, sleep
+from worker_conformance.review_stream import calls, cancels
 from worker_conformance.subject import Subject
 
 section = Section("waiting")
 
 LONG = 600.0
-"""Seconds of a sleep that must not be slept: more than anybody's patience."""
+"""Seconds of a sleep that must be cancelled: longer than any patience."""
 
 CLOCKS = 0.005
-"""Seconds by which two clocks that both keep a deadline may differ: gRPC counts it in milliseconds."""
+"""Seconds by which the client's and the server's deadline may differ: gRPC sends it in milliseconds."""
 
 TRIES = 3
-"""Times that work is asked for under a deadline before it counts as work that is not stopped."""
+"""Attempts to see the work stopped after its deadline."""
 
 
 def _short(worker: Subject) -> float:
-    """Seconds of a deadline: long enough for the call to be begun on a loaded machine, by a runtime that warms up.
+    """Seconds of a deadline: enough for a loaded machine, or a runtime that warms up, to begin the call.
 
-    Three tenths of the patience that there is for whatever has to happen then.
+    At most three tenths of the patience, so that the rest is left for the cancellation.
     """
     return min(2.0, 0.3 * worker.patience)
 
 
-async def _is_stopped(worker: Subject, policy_call: Callable[[str, float], Awaitable[None]]) -> None:
-    """See that work is stopped when its time is over.
+async def _is_stopped(worker: Subject, sleep_until: Callable[[str, float], Awaitable[None]]) -> None:
+    """Expect the work to stop at its deadline.
 
-    Work that was never begun is not stopped, and from outside the two look the same. So on a machine that stands still,
-    or by a runtime that warms up, it is asked for again, with more time.
+    Work that never began is never cancelled, and the kit cannot see the difference. A loaded machine, or a runtime that
+    warms up, may not begin in time, so each attempt gets more time.
 
     Args:
-        worker: who is called.
-        policy_call: starts a sleep with this token and this deadline in seconds, and returns when it is over.
+        worker: the worker.
+        sleep_until: starts a sleep with this token and this deadline in seconds, and returns at the deadline.
     """
     for number in range(1, TRIES):
         token = _token()
-        await policy_call(token, number * _short(worker))
+        await sleep_until(token, number * _short(worker))
         with suppress(BrokenRuleError):
             await worker.was_cancelled(token, worker.patience / TRIES)
             return
     token = _token()
-    await policy_call(token, TRIES * _short(worker))
+    await sleep_until(token, TRIES * _short(worker))
     await worker.was_cancelled(token)
 
 
 def _begun(worker: Subject) -> float:
-    """Seconds of a sleep that is called behind another call: when it is answered, the other one has been begun."""
+    """Seconds of a sleep that follows another call: when it is answered, the worker has begun the other call."""
     return min(1.0, 0.2 * worker.patience)
 
 
-NOBODY_WAITS = proto("once it has passed, or the call is cancelled, the gateway drops the answer.")
+AFTER_THE_DEADLINE = proto("once it has passed, or the call is cancelled, the gateway drops the answer.")
 
 
 def _token() -> str:
@@ -71,8 +71,8 @@ def _token() -> str:
 
 @section.check(
     "review-deadline",
-    "After the gRPC deadline the call ends with DEADLINE_EXCEEDED and the work is stopped.",
-    NOBODY_WAITS,
+    "At the gRPC deadline Review ends with DEADLINE_EXCEEDED, and the worker stops the work.",
+    AFTER_THE_DEADLINE,
     probes="sleep cancelled",
 )
 async def review_deadline(worker: Subject) -> None:
@@ -84,8 +84,8 @@ async def review_deadline(worker: Subject) -> None:
         try:
             outcome = await worker.client.review(sleep(LONG, token), timeout=seconds)
         except grpc.aio.AioRpcError as error:
-            # Both sides keep the deadline: a server in Go resets the call when it passes, and its reset (CANCEL) may
-            # come in the millisecond before this side's own clock says the same.
+            # Both sides have the deadline: a server in Go resets the call then, and its reset (CANCEL) may arrive up
+            # to a millisecond before this side's deadline.
             reset = error.code() is grpc.StatusCode.CANCELLED and clock() > deadline - CLOCKS
             observed = f"{error.code().name} {deadline - clock():g} s before the deadline: {error.details()}"
             expect(reset or error.code() is grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", observed)
@@ -97,25 +97,25 @@ async def review_deadline(worker: Subject) -> None:
 
 @section.check(
     "review-ignores-timeout",
-    "On Review the call's timeout does not count.",
+    "Review ignores the call's timeout field.",
     proto("``PolicyCall.document_index`` and ``PolicyCall.timeout`` are not used here."),
     probes="sleep",
 )
 async def review_ignores_timeout(worker: Subject) -> None:
-    """A sleep that is longer than the field says, and shorter than the deadline."""
+    """A sleep that is longer than the field's value, and shorter than the deadline."""
     outcome = await worker.client.review(sleep(0.3, timeout=0.001))
     expect(outcome.WhichOneof("verdict") == "allow", "an allow", shown(outcome))
 
 
 @section.check(
     "stream-timeout",
-    "After the call's timeout it is a failure on the stream.",
+    "On the stream a call that exceeds its timeout gets a failure.",
     readme("failure on the stream; the gRPC status DEADLINE_EXCEEDED on `Review`"),
     probes="sleep",
     needs="stream",
 )
 async def stream_timeout(worker: Subject) -> None:
-    """Without anything else coming or going on the stream."""
+    """Without another message on the stream."""
     stream = worker.client.stream()
     await stream.send(calls([sleep(LONG, timeout=_short(worker))]))
     outcome = (await stream.until(1))[1]
@@ -125,13 +125,13 @@ async def stream_timeout(worker: Subject) -> None:
 
 @section.check(
     "stream-timeout-stops-work",
-    "After the call's timeout its work is stopped.",
+    "On the stream the worker stops the work of a call that exceeds its timeout.",
     proto("how long the gateway waits for this outcome, counted from the message's arrival."),
     probes="sleep cancelled",
     needs="stream",
 )
 async def stream_timeout_stops_work(worker: Subject) -> None:
-    """The stream stays open all the while."""
+    """The stream stays open meanwhile."""
     stream, numbers = worker.client.stream(), itertools.count(1)
 
     async def call(token: str, seconds: float) -> None:
@@ -144,13 +144,13 @@ async def stream_timeout_stops_work(worker: Subject) -> None:
 
 @section.check(
     "stream-timeout-is-of-one-call",
-    "The timeout of one call leaves the others alone.",
+    "The timeout of one call on the stream does not affect the others.",
     proto("an outcome must not wait for another one."),
     probes="sleep echo",
     needs="stream",
 )
 async def stream_timeout_is_of_one_call(worker: Subject) -> None:
-    """One that is late, one that has more time, one that has no limit."""
+    """One that exceeds its timeout, one with a longer timeout, one without."""
     stream = worker.client.stream()
     items = [
         sleep(LONG, timeout=0.2),
@@ -165,9 +165,14 @@ async def stream_timeout_is_of_one_call(worker: Subject) -> None:
     expect(arms == expected, str(expected), str(arms))
 
 
-@section.check("review-cancel", "A Review that is cancelled stops its work.", NOBODY_WAITS, probes="sleep cancelled")
+@section.check(
+    "review-cancel",
+    "When a Review is cancelled, the worker stops its work.",
+    AFTER_THE_DEADLINE,
+    probes="sleep cancelled",
+)
 async def review_cancel(worker: Subject) -> None:
-    """After it has begun, as far as one can tell from outside."""
+    """After a later call has been answered, so that the worker has begun it."""
     token = _token()
     async with worker.connected() as client:
         await client.describe()
@@ -179,13 +184,13 @@ async def review_cancel(worker: Subject) -> None:
 
 @section.check(
     "stream-cancel",
-    "A cancel on the stream stops the work.",
+    "A cancel on the stream stops the work of its call.",
     proto("The gateway no longer waits for this id."),
     probes="sleep cancelled echo",
     needs="stream",
 )
 async def stream_cancel(worker: Subject) -> None:
-    """And only that of its id."""
+    """And no other call's."""
     token, other, stream = _token(), _token(), worker.client.stream()
     await stream.send(calls([sleep(LONG, token), sleep(LONG, other), sleep(_begun(worker))]))
     await stream.until(3)
@@ -200,13 +205,13 @@ async def stream_cancel(worker: Subject) -> None:
 
 @section.check(
     "cancelled-gets-no-outcome",
-    "A call that was cancelled gets no outcome, and the stream ends without it.",
+    "A cancelled call gets no outcome, and does not keep the stream open.",
     readme("A cancel stops the work, and no outcome is sent"),
     probes="sleep echo",
     needs="stream",
 )
 async def cancelled_gets_no_outcome(worker: Subject) -> None:
-    """Cancelled later, and cancelled in the very message that calls."""
+    """Cancelled in a later message, and in the call's own message."""
     stream = worker.client.stream()
     await stream.send(calls([sleep(LONG), sleep(LONG), echo({})]))
     await stream.until(3)
@@ -217,13 +222,13 @@ async def cancelled_gets_no_outcome(worker: Subject) -> None:
 
 @section.check(
     "broken-stream",
-    "When the stream breaks, everything open on it is stopped.",
+    "When the stream breaks, the worker stops the work of all its open calls.",
     proto("when the stream breaks, every open call has failed."),
     probes="sleep cancelled",
     needs="stream",
 )
 async def broken_stream(worker: Subject) -> None:
-    """The connection lives on."""
+    """The connection stays open."""
     tokens, stream = [_token(), _token()], worker.client.stream()
     await stream.send(calls([*(sleep(LONG, token) for token in tokens), sleep(_begun(worker))]))
     await stream.until(3)
@@ -234,12 +239,12 @@ async def broken_stream(worker: Subject) -> None:
 
 @section.check(
     "closed-connection",
-    "When the connection goes, everything open on it is stopped.",
+    "When the connection closes, the worker stops the work of all its open calls.",
     proto("when the stream breaks, every open call has failed."),
     probes="sleep cancelled",
 )
 async def closed_connection(worker: Subject) -> None:
-    """A gateway that ends."""
+    """As when a gateway ends."""
     unary, streamed = _token(), _token()
     async with worker.connected() as client:
         await client.describe()

@@ -1,4 +1,4 @@
-"""The text report: a line for each check, then the failures in full, then what was skipped and why, then a summary."""
+"""The text report: a line for each check, the failures in full, the reasons of skipped checks, and a summary."""
 
 import sys
 import textwrap
@@ -17,19 +17,19 @@ WORDS: dict[Outcome, tuple[str, str]] = {
 }
 
 NAME_WIDTH = 44
-"""The longest name is a little shorter."""
+"""A little more than the longest name."""
 
 TEXT_WIDTH = 112
 
 
 def line(result: Result) -> str:
-    """One line for one check, with colours; ``click.echo`` takes them off where there is no terminal."""
+    """One line for one check, with colours, which ``click.echo`` removes without a terminal."""
     word, colour = WORDS[result.outcome]
     return f"{click.style(f'{word:8}', fg=colour)} {result.name:{NAME_WIDTH}} {result.sentence}"
 
 
 def failures(results: Iterable[Result]) -> str:
-    """All that went wrong, in full; "" where nothing did."""
+    """All failed and broken checks in full; "" without any."""
     wrong = [result for result in results if result.outcome in {"failed", "broken"}]
     return "\n".join(map(_failure, wrong))
 
@@ -38,7 +38,7 @@ def _failure(result: Result) -> str:
     word, colour = WORDS[result.outcome]
     head = f"\n{click.style(word, fg=colour)} {click.style(result.name, bold=True)}: {result.sentence}"
     if result.outcome == "broken":
-        return f"{head}\n{_field('the kit', f'went wrong itself: {result.reason}')}"
+        return f"{head}\n{_field('error', f'of the kit, not of the worker: {result.reason}')}"
     contract = f'"{result.contract.sentence}" ({result.contract.source})'
     fields = (("expected", result.expected), ("observed", result.observed), ("contract", contract))
     return "\n".join([head, *(_field(name, text) for name, text in fields)])
@@ -51,7 +51,7 @@ def _field(name: str, text: str) -> str:
 
 
 def ending(report: Report) -> str:
-    """What was skipped and why, and the summary."""
+    """The reasons of skipped checks, and the summary."""
     reasons: dict[str, int] = {}
     for result in report.checks:
         if result.outcome == "skipped":
@@ -60,14 +60,14 @@ def ending(report: Report) -> str:
     numbers = report.summary
     parts = [f"{numbers.passed} ok", f"{numbers.failed} failed", f"{numbers.skipped} skipped"]
     if numbers.broken:
-        parts.append(f"{numbers.broken} broken (mistakes of the kit)")
+        parts.append(f"{numbers.broken} broken (errors of the kit)")
     worker = report.worker
-    who = f"worker {worker.name or '(no name)'} {worker.version} at {worker.address}"
-    return f"{skipped}\n{who}: {', '.join(parts)} in {report.seconds:.1f} s"
+    subject = f"worker {worker.name or '(no name)'} {worker.version} at {worker.address}"
+    return f"{skipped}\n{subject}: {', '.join(parts)} in {report.seconds:.1f} s"
 
 
 def listing(checks: Iterable[Check]) -> str:
-    """All checks with their sentence, what they need, and the sentence of the contract."""
+    """All checks with their sentence, the sentence of the contract, and what they need."""
     return "\n".join(_listed(check) for check in checks)
 
 
@@ -81,7 +81,7 @@ def _listed(check: Check) -> str:
 
 
 class Progress:
-    """A line on standard error that says how far it is, where that is a terminal and nowhere else."""
+    """A line with the progress on standard error, if that is a terminal."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -89,7 +89,7 @@ class Progress:
         self._shown = sys.stderr.isatty()
 
     def advance(self) -> None:
-        """One more is done."""
+        """Count one more check."""
         self._done += 1
         self.show()
 
@@ -99,6 +99,6 @@ class Progress:
             click.echo(f"\r\033[K{self._done}/{self._total} ...", err=True, nl=False)
 
     def hide(self) -> None:
-        """Take the line away, for something else to be written."""
+        """Remove the line before other output."""
         if self._shown:
             click.echo("\r\033[K", err=True, nl=False)

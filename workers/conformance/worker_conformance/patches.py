@@ -1,6 +1,6 @@
-"""What a change makes of an object: JSON Patch (RFC 6902), JSON Merge Patch (RFC 7386), or a whole object.
+"""Applies a change to an object: JSON Patch (RFC 6902), JSON Merge Patch (RFC 7386), or a whole object.
 
-Strict: whatever an RFC calls an error is one.
+It is strict: each error of an RFC is an error here.
 """
 
 import copy
@@ -13,22 +13,22 @@ from worker_conformance.pointers import Place, is_pointer, tokens
 from worker_conformance.proto.admission.worker.v1 import worker_pb2
 
 Json = Any
-"""What JSON text means: None, bool, int, float, str, list, dict."""
+"""A decoded JSON value: None, bool, int, float, str, list, dict."""
 
 
 class PatchError(ValueError):
-    """The change does not apply, in one sentence."""
+    """The change does not apply."""
 
 
 def changed(value: Json, allow: worker_pb2.Allow) -> Json:
-    """The object after the change of an allow; without one, the object.
+    """The object after the change of an allow; without a change, the object.
 
     Args:
-        value: the object; it is left as it is.
+        value: the object, which is not modified.
         allow: the verdict.
 
     Raises:
-        PatchError: the change is none, or does not apply.
+        PatchError: the change is invalid, or does not apply.
     """
     kind = allow.WhichOneof("change")
     if kind is None:
@@ -36,7 +36,7 @@ def changed(value: Json, allow: worker_pb2.Allow) -> Json:
     try:
         change = msgspec.json.decode(getattr(allow, kind))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise PatchError(f"{kind} is no JSON: {error}") from None
+        raise PatchError(f"{kind} is not JSON: {error}") from None
     if kind == "json_patch":
         return _patched(value, change)
     if not isinstance(change, dict):
@@ -71,7 +71,7 @@ def _patched(value: Json, operations: Json) -> Json:
 
 def _apply(root: dict[str, Json], operation: Json) -> None:
     if not isinstance(operation, Mapping):
-        raise PatchError("is no JSON object")
+        raise PatchError("is not a JSON object")
     kind, place = operation.get("op"), _place(operation, "path")
     match kind:
         case "add":
@@ -84,7 +84,7 @@ def _apply(root: dict[str, Json], operation: Json) -> None:
         case "move":
             source = _place(operation, "from")
             if len(place) > len(source) and place[: len(source)] == source:
-                raise PatchError("cannot move a place into itself")
+                raise PatchError("cannot move a value into itself")
             _add(root, place, _remove(root, source))
         case "copy":
             _add(root, place, copy.deepcopy(_at(root, _place(operation, "from"))))
@@ -96,7 +96,7 @@ def _apply(root: dict[str, Json], operation: Json) -> None:
 
 
 def same(one: Json, other: Json) -> bool:
-    """Whether two values are equal as JSON: ``true`` is not 1."""
+    """Whether two values are equal in JSON: ``true`` is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
@@ -126,13 +126,13 @@ def _at(root: Json, place: Place) -> Json:
 
 
 def _key(container: Json, token: str, *, end: int = 0) -> Any:
-    """The key or index of an existing part; ``end`` 1: an index may be one behind the last."""
+    """The key or index of an existing part; ``end`` 1: the index may be one past the last."""
     if isinstance(container, list):
         if not token.isdecimal() or (len(token) > 1 and token.startswith("0")) or int(token) >= len(container) + end:
-            raise PatchError(f"there is no element {token!r}")
+            raise PatchError(f"element {token!r} does not exist")
         return int(token)
     if not isinstance(container, dict) or (token not in container and not end):
-        raise PatchError(f"there is no member {token!r}")
+        raise PatchError(f"member {token!r} does not exist")
     return token
 
 

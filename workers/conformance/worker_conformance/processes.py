@@ -1,7 +1,7 @@
-"""Workers that the kit starts: as the gateway does, with ``ADMISSION_WORKER_LISTEN`` in their environment.
+"""Workers that the kit starts as the gateway does, with ``ADMISSION_WORKER_LISTEN`` in their environment.
 
-Each gets a process group of its own, and whatever is left of it is killed at the end. Signals go to the process alone,
-as Kubernetes and the gateway send them.
+Each has its own process group, which the kit kills at the end. Signals go to the process only, as those of Kubernetes
+and the gateway.
 """
 
 import asyncio
@@ -25,22 +25,22 @@ LISTENS = re.compile(
 """``worker NAME VERSION listens on ADDRESS; policies: a, b``."""
 
 TAIL = 20
-"""Lines of its log that are shown of a worker that ended."""
+"""Lines of its log that a report shows when a worker ended."""
 
 START_PATIENCE = 30.0
-"""Seconds for a process to begin to listen, and for its first answers: an interpreter or a virtual machine on a loaded
-machine takes several."""
+"""Seconds until a process listens, and for its first answers: an interpreter or a virtual machine on a loaded machine
+takes several."""
 
 LAST_LINES = 10.0
-"""Seconds for what a process that has ended had written to be read: on a loaded machine even that is not at once."""
+"""Seconds to read the rest of the log after a process ended: a loaded machine takes a moment."""
 
 
 class Process:
-    """A worker that was started.
+    """A started worker.
 
     Attributes:
         log: the lines of its standard error so far.
-        listen: what it was told to listen on.
+        listen: the address in its environment.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, listen: str, patience: float) -> None:
@@ -52,17 +52,17 @@ class Process:
         self._reading = asyncio.ensure_future(self._read())
 
     async def _read(self) -> None:
-        assert self._process.stderr is not None  # noqa: S101 - it was asked for
+        assert self._process.stderr is not None  # noqa: S101 - it is a pipe
         while line := await self._process.stderr.readline():
             self.log.append(line.decode(errors="replace").rstrip("\n"))
             self._more.set()
         self._more.set()
 
     async def listening(self) -> re.Match[str]:
-        """Its line that says where it listens.
+        """The log line with its address.
 
         Raises:
-            BrokenRuleError: it ends, or says nothing, before that line.
+            BrokenRuleError: the worker ends without that line, or does not write it in time.
         """
         looked = 0
         try:
@@ -73,7 +73,9 @@ class Process:
                         if found := LISTENS.search(line):
                             return found
                     if self._reading.done() and looked == len(self.log):
-                        raise BrokenRuleError("a line that says where it listens", f"it ended: {self.tail()}")
+                        raise BrokenRuleError(
+                            "a log line with the worker's address", f"the worker ended: {self.tail()}"
+                        )
                     self._more.clear()
                     await self._more.wait()
         except TimeoutError:
@@ -81,10 +83,10 @@ class Process:
             raise BrokenRuleError("a line `worker NAME VERSION listens on ADDRESS; policies: ...`", observed) from None
 
     async def target(self) -> Target:
-        """Where it can be reached; waits until it can.
+        """Its address, once it accepts connections.
 
         Raises:
-            StartError: it ends before, or never listens.
+            StartError: it ends before, or does not listen in time.
         """
         if not self.listen.startswith("unix:"):
             return Target(address=(await self.listening())["address"])
@@ -94,7 +96,7 @@ class Process:
         try:
             await asyncio.wait({ended, ready}, return_when=asyncio.FIRST_COMPLETED)
             if not ready.done():
-                raise StartError(f"the worker ended with exit code {ended.result()} at its start: {self.tail()}")
+                raise StartError(f"the worker ended with exit code {ended.result()} before it listened: {self.tail()}")
             ready.result()
         finally:
             ended.cancel()
@@ -107,30 +109,30 @@ class Process:
             self._process.send_signal(number)
 
     def end_input(self) -> None:
-        """Close its standard input, as a gateway does by dying."""
+        """Close its standard input, as when the gateway ends."""
         if self._process.stdin is not None:
             self._process.stdin.close()
 
     async def exit_code(self, patience: float) -> int:
-        """Wait for its end.
+        """Wait until it ends.
 
         Raises:
-            BrokenRuleError: it does not come.
+            BrokenRuleError: it does not end in time.
         """
         try:
             code = await asyncio.wait_for(asyncio.shield(self._process.wait()), patience)
         except TimeoutError:
-            raise BrokenRuleError("the process to end", f"it runs after {patience:g} s: {self.tail()}") from None
-        with suppress(TimeoutError):  # a child of its own may hold standard error; its lines so far are enough
+            raise BrokenRuleError("the process to end", f"it still runs after {patience:g} s: {self.tail()}") from None
+        with suppress(TimeoutError):  # a child process may keep standard error open; the lines so far are enough
             await asyncio.wait_for(asyncio.shield(self._reading), LAST_LINES)
         return code
 
     def tail(self) -> str:
         """The end of its log."""
-        return "\n".join(self.log[-TAIL:]) or "it wrote nothing on standard error"
+        return "\n".join(self.log[-TAIL:]) or "nothing on standard error"
 
     async def close(self) -> None:
-        """Kill what is left of it."""
+        """Kill its process group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
@@ -145,9 +147,9 @@ class Launcher:
         command: the worker's command.
         probes: add ``--conformance``.
         folder: for sockets and certificates, with a short path.
-        patience: for those who use what it starts.
-        start_patience: seconds for a process to begin to listen, or to say why it cannot.
-        holds_stream: whether the worker has ``ReviewStream``; known when the first one has been called.
+        patience: seconds for one wait, for users of the worker.
+        start_patience: seconds until a process listens or reports why it cannot.
+        has_stream: whether the worker has ``ReviewStream``; known after the first worker has been called.
     """
 
     command: Sequence[str]
@@ -155,25 +157,25 @@ class Launcher:
     folder: Path
     patience: float
     start_patience: float = START_PATIENCE
-    holds_stream: bool = True
+    has_stream: bool = True
     _count: int = 0
 
     def socket(self) -> Path:
-        """A path for a socket that nobody has used."""
+        """A new path for a socket."""
         self._count += 1
         return self.folder / f"{self._count}.sock"
 
     @asynccontextmanager
     async def started(
-        self, *flags: str, listen: str = "", environment: Mapping[str, str] | None = None, held: bool = False
+        self, *flags: str, listen: str = "", environment: Mapping[str, str] | None = None, open_input: bool = False
     ) -> AsyncIterator[Process]:
         """A worker, until the block ends.
 
         Args:
             *flags: further arguments.
-            listen: where; "": on a new Unix socket.
+            listen: its address; "": a new Unix socket.
             environment: further variables, without ``ADMISSION_WORKER_``.
-            held: it gets a standard input that we hold open; otherwise one that has ended.
+            open_input: whether its standard input stays open; otherwise it has ended.
 
         Raises:
             StartError: the command cannot be run.
@@ -190,7 +192,7 @@ class Launcher:
                 *(["--conformance"] if self.probes else []),
                 *flags,
                 env=variables,
-                stdin=asyncio.subprocess.PIPE if held else asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE if open_input else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,

@@ -1,4 +1,4 @@
-"""Fields that no contract has yet, as a newer gateway would send them."""
+"""Unknown fields, as from a newer gateway."""
 
 from google.protobuf.message import Message
 
@@ -7,12 +7,12 @@ UNKNOWN_FIELDS = bytes.fromhex("c03e 2a") + bytes.fromhex("ca3e 03 616263") + by
 
 
 def with_unknown_fields(message: Message) -> bytes:
-    """The message's bytes, with unknown fields behind its own."""
+    """The message's bytes, followed by unknown fields."""
     return message.SerializeToString() + UNKNOWN_FIELDS
 
 
 def nested(tag: int, content: bytes) -> bytes:
-    """A field that holds a message of these bytes.
+    """A field with a message of these bytes.
 
     Args:
         tag: number << 3 | 2, below 128.

@@ -1,4 +1,4 @@
-"""One ``ReviewStream``, from the gateway's side. It notes every outcome that comes, also one that should not."""
+"""One ``ReviewStream``, from the gateway's side. It records every outcome, unexpected ones included."""
 
 import asyncio
 from collections.abc import Iterable
@@ -23,16 +23,16 @@ def cancels(*numbers: int) -> list[Item]:
     return [Item(id=number, cancel=worker_pb2.ReviewStreamRequest.Cancel()) for number in numbers]
 
 
-class Conversation:
+class ReviewStream:
     """A stream.
 
     Args:
-        call: as gRPC made it.
-        patience: seconds after which an outcome is not waited for any longer.
+        call: gRPC's call.
+        patience: seconds to wait for an outcome.
 
     Attributes:
-        outcomes: all that came, by id.
-        twice: ids that came more than once.
+        outcomes: all received outcomes, by id.
+        twice: ids with more than one outcome.
     """
 
     def __init__(self, call: Any, patience: float) -> None:
@@ -50,8 +50,8 @@ class Conversation:
         try:
             await asyncio.wait_for(self._call.write(message), self._patience)
         except TimeoutError:
-            observed = f"nothing more is read from it for {self._patience:g} s"
-            raise BrokenRuleError("a stream that takes calls", observed) from None
+            observed = f"the worker reads nothing from it for {self._patience:g} s"
+            raise BrokenRuleError("a stream from which the worker reads calls", observed) from None
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError) as error:
             raise BrokenRuleError("an open stream", f"it has ended: {await self._ended(error)}") from None
 
@@ -59,7 +59,7 @@ class Conversation:
         """Read until each of these ids has its outcome.
 
         Returns:
-            All outcomes that came so far.
+            All outcomes received so far.
         """
         wanted = set(numbers)
         while missing := wanted - set(self.outcomes):
@@ -72,7 +72,7 @@ class Conversation:
         """Half-close, and read until the stream ends; it must end with OK.
 
         Returns:
-            All outcomes that came, from the beginning on.
+            All outcomes of the stream.
         """
         await self._call.done_writing()
         while await self._read("the end of a stream that was half-closed"):
@@ -86,20 +86,20 @@ class Conversation:
         try:
             return grpc.StatusCode(await asyncio.wait_for(self._call.code(), self._patience))
         except TimeoutError:
-            raise BrokenRuleError("the end of the stream", f"it is open after {self._patience:g} s") from None
+            raise BrokenRuleError("the end of the stream", f"it is still open after {self._patience:g} s") from None
 
     async def broken(self) -> grpc.StatusCode:
-        """Read until the stream ends, and say how."""
+        """Read until the stream ends; return its status."""
         while await self._read("the end of the stream"):
             pass
         return await self.status()
 
     def breaks(self) -> None:
-        """End it as a gateway does that has gone: without a word."""
+        """Cancel it, as when the gateway ends."""
         self._call.cancel()
 
     async def _read(self, wanted: str) -> bool:
-        """The next message's outcomes; False: the stream has ended, however."""
+        """Record the next message's outcomes; False: the stream has ended, with any status."""
         try:
             message = await asyncio.wait_for(self._call.read(), self._patience)
         except grpc.aio.AioRpcError:

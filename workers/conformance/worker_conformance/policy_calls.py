@@ -1,7 +1,7 @@
-"""Calls: how the kit makes them, and those that ordinary policies are put to.
+"""Policy calls: how the kit builds them, and the ordinary calls.
 
-Ordinary calls come from a file (``--calls``), from the probe policies, and, for policies that neither names, with the
-settings ``{}`` and a small Pod.
+Ordinary calls come from a file (``--calls``) and from the probe policies. Each other policy is called with the settings
+``{}`` and a small Pod.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,15 +35,15 @@ POD: Mapping[str, Any] = {
     "dryRun": False,
     "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
 }
-"""An AdmissionRequest without its uid: what a policy with no claim is sent."""
+"""An AdmissionRequest without its uid: the document of a policy without inputs."""
 
 
 def text(value: Any) -> bytes:
-    """JSON text of a value; bytes are JSON text already, or what a check wants in its place."""
+    """JSON text of a value; bytes stay as they are."""
     return value if isinstance(value, bytes) else msgspec.json.encode(value)
 
 
-def question(
+def policy_call(
     policy: str,
     *,
     phase: worker_pb2.Phase = VALIDATING,
@@ -53,16 +53,16 @@ def question(
     timeout: float | None = None,
     **fields: Any,
 ) -> worker_pb2.PolicyCall:
-    """An PolicyCall.
+    """A ``PolicyCall``.
 
     Args:
         policy: the policy's name.
-        phase: in which it is called.
-        settings: as bytes, or as what JSON text is made of.
-        document: likewise; None: there is none.
-        index: the document's place in its message, in the document's stead.
+        phase: the phase of the call.
+        settings: as bytes, or as a value.
+        document: likewise; None: no document.
+        index: the document's index in its message, instead of the document.
         timeout: in seconds; None: unset.
-        **fields: others of the message.
+        **fields: other fields of the message.
     """
     call = worker_pb2.PolicyCall(policy=policy, phase=phase, settings=text(settings), **fields)
     if index is not None:
@@ -75,32 +75,32 @@ def question(
 
 
 def probe(name: str, settings: Any = b"{}", document: Any = POD, **fields: Any) -> worker_pb2.PolicyCall:
-    """A call to the probe policy ``probe-NAME``, in its phase."""
+    """A call of the probe policy ``probe-NAME``, in its phase."""
     phase = MUTATING if name in {"answer", "label"} else VALIDATING
-    return question(f"probe-{name}", phase=phase, settings=settings, document=document, **fields)
+    return policy_call(f"probe-{name}", phase=phase, settings=settings, document=document, **fields)
 
 
 def sleep(seconds: float, token: str = "", **fields: Any) -> worker_pb2.PolicyCall:
-    """A call that is answered after so many seconds."""
+    """A call that probe-sleep answers after this time."""
     return probe("sleep", {"seconds": seconds, "token": token}, {}, **fields)
 
 
 def echo(document: Any, **fields: Any) -> worker_pb2.PolicyCall:
-    """A call that is answered with its document."""
+    """A call that probe-echo answers with its document."""
     return probe("echo", document=document, **fields)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OrdinaryCall:
-    """A call of an ordinary policy, whose verdict is a function of it.
+    """A call whose verdict is a function of it.
 
     Args:
-        label: what a report calls it.
+        label: its name in a report.
         policy: the policy's name.
-        phase: in which it is called.
+        phase: the phase of the call.
         settings: JSON text.
-        document: the document, with everything that there is.
-        chosen: whoever runs the kit has chosen it (``--calls``).
+        document: the whole document, whatever the policy claims.
+        chosen: it comes from ``--calls``.
     """
 
     label: str
@@ -111,13 +111,13 @@ class OrdinaryCall:
     chosen: bool = False
 
     def call(self, document: Mapping[str, Any] | None = None) -> worker_pb2.PolicyCall:
-        """The message; with another document where one is given."""
+        """The message, with this or another document."""
         chosen = self.document if document is None else document
-        return question(self.policy, phase=self.phase, settings=self.settings, document=dict(chosen))
+        return policy_call(self.policy, phase=self.phase, settings=self.settings, document=dict(chosen))
 
 
 def first_phase(policy: worker_pb2.PolicyDescription) -> worker_pb2.Phase:
-    """The phase in which a policy is called where one is enough; of one that describes none, any."""
+    """The first phase of a policy; any for a policy without phases."""
     return policy.phases[0] if policy.phases else VALIDATING
 
 
@@ -131,7 +131,7 @@ _OF_PROBES: Mapping[str, tuple[Mapping[str, Any], ...]] = {
     "probe-misuse": ({},),
     "probe-echo": ({},),
 }
-"""Settings under which the verdict of a probe policy is a function of its document."""
+"""Settings with which the verdict of a probe policy is a function of its document."""
 
 
 def of_probes(description: worker_pb2.DescribeResponse) -> Iterator[OrdinaryCall]:
@@ -143,7 +143,7 @@ def of_probes(description: worker_pb2.DescribeResponse) -> Iterator[OrdinaryCall
 
 
 def of_others(description: worker_pb2.DescribeResponse, called: set[str]) -> Iterator[OrdinaryCall]:
-    """A call of each policy that is no probe and is not in ``called``, in each of its phases."""
+    """A call in each phase of each policy that is not in ``called`` and is not a probe policy."""
     for policy in description.policies:
         if policy.name not in called and not policy.name.startswith("probe-"):
             for phase in policy.phases:
