@@ -1,4 +1,4 @@
-"""Expressions with variables of any type, in one call: their value, their error, their cost, their mistakes."""
+"""Expressions with variables of any type, in one call: their value, their error, their cost, their issues."""
 
 from gateway.cel.environment import CompileError, Environment
 from gateway.cel.program import EvaluationError
@@ -31,7 +31,7 @@ def cost(expression, **variables):
     return evaluate(expression, **variables).cost
 
 
-def mistakes(expression, environment=ENVIRONMENT):
+def issues(expression, environment=ENVIRONMENT):
     """What the compiler says: place and message of each problem, or the whole text where there is no place."""
     try:
         environment.compile(expression)

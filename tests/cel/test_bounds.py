@@ -33,7 +33,7 @@ def message(expression, **values):
 )
 @pytest.mark.parametrize("start", ["[1]", "[[]]", "[{}]", "[object]"])
 def test_a_type_that_doubles_at_every_link_is_refused(start, link):
-    """It is a mistake as soon as it is too large, instead of being worked at for ever."""
+    """It is an error as soon as it is too large, instead of endless work."""
     if start == "[object]" and "optional" not in link:
         start = "[[object]]"
     with pytest.raises(CompileError, match="a type exceeds the limit of 1000 types within it"):
@@ -41,7 +41,7 @@ def test_a_type_that_doubles_at_every_link_is_refused(start, link):
 
 
 def test_literals_may_nest_as_deep_as_kubernetes_allows():
-    """A map in a map has two types more; 120 of them are no mistake."""
+    """A map in a map has two types more; 120 of them are no error."""
     assert ENVIRONMENT.compile("{'a': " * 120 + "1" + "}" * 120).variables == ()
 
 

@@ -1,4 +1,4 @@
-"""Compiling: what is a mistake, and how it is told."""
+"""Compiling: what is an error, and its text."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_errors_are_reported_in_the_api_servers_words(expression, error):
 
 
 def test_all_errors_are_reported_at_once_in_the_order_of_the_text():
-    """Every mistake has its line and column, the first in the text first."""
+    """Every error has its line and column, the first in the text first."""
     error = compile_condition("b == 1 &&\n a == 2 && 1 == 'x'").error
     assert [
         line.split(": ")[1] for line in error.removeprefix("compilation failed: ").splitlines() if "ERR" in line
@@ -97,7 +97,7 @@ def test_a_text_that_is_too_long_is_an_error():
 
 
 def test_without_the_package_syntax_errors_have_our_own_words(monkeypatch):
-    """A text that is no CEL is told with its place, also where nobody can be asked for cel-go's words."""
+    """A text that is no CEL has an error with its place, also without cel-go's words."""
     monkeypatch.setattr("gateway.cel.parser.syntax_errors._environment", lambda: None)
     compile_condition.cache_clear()
     error = compile_condition("object.a == ").error

@@ -17,7 +17,7 @@ def test_the_members_of_an_object_come_in_their_order():
 
 
 def test_a_key_that_cannot_be_one_is_not_in_the_map():
-    """In Go, asking whether a map has bytes as a key is an internal error."""
+    """In Go, testing whether a map has bytes as a key is an internal error."""
     assert outcome("dyn(b'a') in {'a': 1}") is False
 
 

@@ -53,7 +53,7 @@ def test_a_program_says_what_it_is():
 
 
 def test_members_of_a_message_have_types():
-    """And those that it has not are mistakes."""
+    """And those that it has not are errors."""
     assert str(ENVIRONMENT.compile("pod.name.size()").result) == "int"
     assert "undefined field 'nope'" in wrong("pod.nope")
 

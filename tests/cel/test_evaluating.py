@@ -9,14 +9,14 @@ from gateway.cel.program import EvaluationError, NeedsAuthorization
 from tests.cel.world import Given, worked_out
 
 CHECK = AuthorizationCheck(verb="get", path="/x")
-ASKS = "authorizer.path('/x').check('get').allowed()"
+CHECKS_PATH = "authorizer.path('/x').check('get').allowed()"
 
 
 class Untouchable:
-    """Variables that none may ask for."""
+    """Variables that must not be read."""
 
     def __getattr__(self, name):
-        raise AssertionError(f"{name} was asked for")
+        raise AssertionError(f"{name} was read")
 
 
 class Guarded(dict):
@@ -28,9 +28,9 @@ class Guarded(dict):
     items = keys = values = __iter__
 
 
-def evaluate(expression, told=None, **variables):
+def evaluate(expression, answers=None, **variables):
     """The outcome of a condition."""
-    return compile_condition(expression).evaluate(Given(**variables), told or {}).outcome
+    return compile_condition(expression).evaluate(Given(**variables), answers or {}).outcome
 
 
 def test_only_variables_that_are_named_are_asked_for():
@@ -39,7 +39,7 @@ def test_only_variables_that_are_named_are_asked_for():
 
 
 def test_only_members_that_are_named_are_looked_at():
-    """The size of an object does not matter: nobody walks over it."""
+    """The size of an object does not matter: it is not traversed."""
     named = Guarded(metadata=Guarded(name="a"))
     assert evaluate("object.metadata.name == 'a' && has(object.metadata.name)", object=named) is True
 
@@ -74,25 +74,25 @@ def test_true_is_not_one():
 
 # ------------------------------------------------------------------------------------------- authorizations
 def test_a_check_without_an_answer_is_asked_for():
-    """The outcome says what has to be asked; with the answer the condition has its value."""
-    assert evaluate(ASKS) == NeedsAuthorization(check=CHECK)
-    assert evaluate(ASKS, {CHECK: Authorization(allowed=True)}) is True
-    assert evaluate(ASKS, {CHECK: Authorization()}) is False
+    """The outcome has the check that is needed; with the answer the condition has its value."""
+    assert evaluate(CHECKS_PATH) == NeedsAuthorization(check=CHECK)
+    assert evaluate(CHECKS_PATH, {CHECK: Authorization(allowed=True)}) is True
+    assert evaluate(CHECKS_PATH, {CHECK: Authorization()}) is False
 
 
 @pytest.mark.parametrize(
     ("expression", "outcome"),
     [
-        (f"{ASKS} && false", False),
-        (f"false && {ASKS}", False),
-        (f"{ASKS} || true", True),
-        (f"[1, 2].exists(x, {ASKS} || x == 2)", True),
-        (f"[1, 2].all(x, {ASKS} && x == 1)", False),
-        (f"{ASKS} && object.nope", NeedsAuthorization(check=CHECK)),
-        (f"object.nope && {ASKS}", NeedsAuthorization(check=CHECK)),
-        (f"object.nope || {ASKS}", NeedsAuthorization(check=CHECK)),
-        (f"true ? true : {ASKS}", True),
-        (f"object.nope == {ASKS}", EvaluationError(message="no such key: nope")),
+        (f"{CHECKS_PATH} && false", False),
+        (f"false && {CHECKS_PATH}", False),
+        (f"{CHECKS_PATH} || true", True),
+        (f"[1, 2].exists(x, {CHECKS_PATH} || x == 2)", True),
+        (f"[1, 2].all(x, {CHECKS_PATH} && x == 1)", False),
+        (f"{CHECKS_PATH} && object.nope", NeedsAuthorization(check=CHECK)),
+        (f"object.nope && {CHECKS_PATH}", NeedsAuthorization(check=CHECK)),
+        (f"object.nope || {CHECKS_PATH}", NeedsAuthorization(check=CHECK)),
+        (f"true ? true : {CHECKS_PATH}", True),
+        (f"object.nope == {CHECKS_PATH}", EvaluationError(message="no such key: nope")),
     ],
 )
 def test_a_check_is_asked_for_only_if_its_answer_matters(expression, outcome):
@@ -101,7 +101,7 @@ def test_a_check_is_asked_for_only_if_its_answer_matters(expression, outcome):
 
 
 def test_what_is_asked_about_is_all_there():
-    """A check carries everything that the expression said, and whom it is about."""
+    """A check has everything in the expression, and its user."""
     resource = "group('apps').resource('deployments').subresource('scale').namespace('n').name('a')"
     selectors = "fieldSelector('a=b').labelSelector('c=d')"
     outcome = evaluate(f"authorizer.serviceAccount('ns', 'sa').{resource}.{selectors}.check('list').allowed()")
@@ -126,18 +126,18 @@ def test_the_requests_own_resource():
 
 
 def test_an_answer_with_an_error_is_not_allowed_and_says_so():
-    """errored() and error() tell of it."""
-    told = {CHECK: Authorization(error="nobody knows")}
-    decision = ASKS.removesuffix(".allowed()")
-    assert evaluate(ASKS, told) is False
-    assert evaluate(f"{decision}.errored() && {decision}.error() == 'nobody knows'", told) is True
+    """errored() and error() report it."""
+    answers = {CHECK: Authorization(error="unavailable")}
+    decision = CHECKS_PATH.removesuffix(".allowed()")
+    assert evaluate(CHECKS_PATH, answers) is False
+    assert evaluate(f"{decision}.errored() && {decision}.error() == 'unavailable'", answers) is True
 
 
 def test_two_checks_are_affordable_and_three_are_not():
     """A check costs 350,000 of a million."""
-    told = {CHECK: Authorization(allowed=True)}
-    assert evaluate(f"{ASKS} && {ASKS}", told) is True
-    assert "cost limit exceeded" in evaluate(f"{ASKS} && {ASKS} && {ASKS}", told).message
+    answers = {CHECK: Authorization(allowed=True)}
+    assert evaluate(f"{CHECKS_PATH} && {CHECKS_PATH}", answers) is True
+    assert "cost limit exceeded" in evaluate(f"{CHECKS_PATH} && {CHECKS_PATH} && {CHECKS_PATH}", answers).message
 
 
 # -------------------------------------------------------------------------------------------------- budgets

@@ -119,7 +119,7 @@ def test_conditions_are_equal_by_text_and_error():
 
 
 def test_a_value_that_is_no_bool_is_an_error():
-    """Where the checker was told something else than what is there."""
+    """Where the checker was given another type than the value has."""
     variables = Variables(request={"dryRun": "yes"})
     assert compile_condition("request.dryRun").evaluate(variables, {}).outcome == EvaluationError(
         message="no such overload"

@@ -24,9 +24,9 @@ def outcome(expression: str, given: Any) -> str:
     condition = compile_condition(expression)
     if condition.error is not None:
         return "compileError"
-    told: dict[AuthorizationCheck, Authorization] = {}
-    while isinstance(found := condition.evaluate(given, told).outcome, NeedsAuthorization):
-        told[found.check] = Authorization(allowed=allowed(found.check))
+    answers: dict[AuthorizationCheck, Authorization] = {}
+    while isinstance(found := condition.evaluate(given, answers).outcome, NeedsAuthorization):
+        answers[found.check] = Authorization(allowed=allowed(found.check))
     return "error" if isinstance(found, EvaluationError) else str(found).lower()
 
 

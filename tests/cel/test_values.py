@@ -13,7 +13,7 @@ TABLE = [*map(json.loads, (Path(__file__).parent / "cases" / "values.jsonl").rea
 
 @pytest.mark.parametrize("group", dict.fromkeys(group for group, *_ in TABLE))
 def test_expressions_come_to_what_they_come_to_in_kubernetes(group):
-    """A value is the same and costs the same; an error and a mistake are told in the same words."""
+    """A value is the same and costs the same; an error has the same text."""
     given = Given()
     differing = {}
     for _, expression, kind, detail, *cost in (case for case in TABLE if case[0] == group):

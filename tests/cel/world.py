@@ -75,10 +75,10 @@ def worked_out(expression, given=None):
     evaluation = program.evaluate(values)
     if isinstance(evaluation.outcome, EvaluationError):
         return Found(kind="error", detail=evaluation.outcome.message, cost=evaluation.cost)
-    return Found(kind="value", detail=told(evaluation.outcome), cost=evaluation.cost)
+    return Found(kind="value", detail=as_json(evaluation.outcome), cost=evaluation.cost)
 
 
-def told(value):  # noqa: C901, PLR0911, PLR0912 - one branch for each kind
+def as_json(value):  # noqa: C901, PLR0911, PLR0912 - one branch for each kind
     """A value as the tables have it: ``{"int": "1"}``."""
     value = adapted(value)
     kind = type(value)
@@ -103,9 +103,9 @@ def told(value):  # noqa: C901, PLR0911, PLR0912 - one branch for each kind
     if kind is Type:
         return {"type": value.name}
     if kind is Optional:
-        return {"optional": [told(value.value)] if value.present else []}
+        return {"optional": [as_json(value.value)] if value.present else []}
     if kind is list:
-        return {"list": [told(element) for element in value]}
+        return {"list": [as_json(element) for element in value]}
     if is_map(value):
-        return {"map": sorted(([told(key), told(found)] for key, found in items(value)), key=json.dumps)}
+        return {"map": sorted(([as_json(key), as_json(found)] for key, found in items(value)), key=json.dumps)}
     return {"opaque": value.CEL.name}

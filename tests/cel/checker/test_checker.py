@@ -4,7 +4,7 @@ import pytest
 
 from gateway.cel.environment import Environment
 from gateway.cel.versions import Version
-from tests.cel.evaluation import mistakes
+from tests.cel.evaluation import issues
 
 ENVIRONMENT = Environment(
     {"d": "dyn", "i": "int", "s": "string", "l": "list(int)", "m": "map(string, int)", "p": "a.Pod", "a.b": "bool"}
@@ -112,22 +112,22 @@ def test_an_expression_has_a_type(expression, expected):
 )
 def test_what_has_no_type_is_an_error(expression, problem):
     """At its place, in cel-go's words."""
-    assert mistakes(expression, ENVIRONMENT) == [problem]
+    assert issues(expression, ENVIRONMENT) == [problem]
 
 
 def test_one_error_is_reported_once():
     """What cannot be typed goes with everything, so that nothing follows from it."""
-    assert len(mistakes("nope + 1 > 0 && nope2.f", ENVIRONMENT)) == 2
+    assert len(issues("nope + 1 > 0 && nope2.f", ENVIRONMENT)) == 2
 
 
 def test_what_a_macro_uses_twice_is_said_twice():
     """As cel-go does, which copies it."""
-    assert len(mistakes("nope.optMap(x, x)", ENVIRONMENT)) == 2
+    assert len(issues("nope.optMap(x, x)", ENVIRONMENT)) == 2
 
 
 def test_problems_that_double_at_every_link_are_bounded():
     """A hundred are shown, and at most some thousands counted."""
-    assert len(mistakes("nope" + ".optMap(x, nope)" * 14, ENVIRONMENT)) == 101
+    assert len(issues("nope" + ".optMap(x, nope)" * 14, ENVIRONMENT)) == 101
 
 
 def test_a_local_variable_hides_one_of_the_environment():
@@ -170,14 +170,14 @@ def test_a_name_with_dots_is_a_variable_before_it_is_a_member():
 def test_a_function_is_there_from_its_version_on(expression, since):
     """In an older one it is undeclared, as is the name of a macro."""
     for minor in range(28, 37):
-        found = mistakes(expression, Environment({}, version=Version(1, minor)))
+        found = issues(expression, Environment({}, version=Version(1, minor)))
         assert bool(found) == (minor < since), (minor, found)
 
 
 def test_names_of_types_come_with_their_library():
     """Before, they are undeclared."""
-    assert mistakes("type(1) == net.IP", Environment({}, version=Version(1, 29))) != []
-    assert mistakes("type(1) == net.IP", Environment({}, version=Version(1, 30))) == []
+    assert issues("type(1) == net.IP", Environment({}, version=Version(1, 29))) != []
+    assert issues("type(1) == net.IP", Environment({}, version=Version(1, 30))) == []
 
 
 def test_every_version_compiles_what_the_one_before_did():
@@ -185,4 +185,4 @@ def test_every_version_compiles_what_the_one_before_did():
     expressions = ["'a'.startsWith('b')", "url('/').getHost() == ''", "[1].sum() == 1", "optional.none().hasValue()"]
     for minor in range(28, 37):
         environment = Environment({}, version=Version(1, minor))
-        assert [mistakes(each, environment) for each in expressions] == [[]] * 4
+        assert [issues(each, environment) for each in expressions] == [[]] * 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cel.evaluation import mistakes
+from tests.cel.evaluation import issues
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tests.cel.evaluation import mistakes
 )
 def test_a_constant_that_cannot_be_is_an_error(expression, problem):
     """At the constant. Of the global ``matches`` it is the text that cel-go looks at."""
-    assert mistakes(expression) == [problem]
+    assert issues(expression) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_constant_that_cannot_be_is_an_error(expression, problem):
 )
 def test_other_constants_and_what_is_no_constant_are_fine(expression):
     """What is worked out later is looked at later."""
-    assert mistakes(expression) == []
+    assert issues(expression) == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_other_constants_and_what_is_no_constant_are_fine(expression):
 )
 def test_an_aggregate_has_one_type(expression, problem):
     """Also where dyn would permit more."""
-    assert mistakes(expression) == [problem]
+    assert issues(expression) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_an_aggregate_has_one_type(expression, problem):
 )
 def test_aggregates_of_one_type_are_fine(expression):
     """And the arguments of a format string may be of any."""
-    assert mistakes(expression) == []
+    assert issues(expression) == []
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_aggregates_of_one_type_are_fine(expression):
 )
 def test_a_format_string_goes_with_its_arguments(expression, problem):
     """Where both are written out."""
-    assert mistakes(expression) == [problem]
+    assert issues(expression) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,12 @@ def test_a_format_string_goes_with_its_arguments(expression, problem):
 )
 def test_a_format_string_of_what_is_not_known_is_fine(expression):
     """It may still fail at run time."""
-    assert mistakes(expression) == []
+    assert issues(expression) == []
 
 
 def test_constants_are_said_before_aggregates_and_format_strings():
-    """Each kind of mistake in the order of cel-go's validators, then all by their place."""
-    found = mistakes("[1, 'a'] == a || '%d'.format(['a']) == a || duration('x') == a")
+    """Each kind of error in the order of cel-go's validators, then all by their place."""
+    found = issues("[1, 'a'] == a || '%d'.format(['a']) == a || duration('x') == a")
     assert [each.partition(" ")[2] for each in found] == [
         "expected type 'int' but found 'string'",
         "error during formatting: decimal clause can only be used on integers, was given string",

@@ -116,7 +116,7 @@ def test_integers_that_no_int64_holds_are_doubles_at_the_end_of_a_chain():
 
 
 def test_a_map_with_keys_of_other_kinds_has_no_members_by_name():
-    """``m.a`` asks for the text."""
+    """``m.a`` has a text as its key."""
     assert error("a.x", a=made_of([(1, "y")])) == "no such key: x"
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.cel.environment import Environment
 from gateway.cel.program import EvaluationError
-from tests.cel.evaluation import ENVIRONMENT, cost, error, mistakes, value
+from tests.cel.evaluation import ENVIRONMENT, cost, error, issues, value
 
 OUTCOMES = ["true", "false", "a.nope"]
 
@@ -146,6 +146,4 @@ def test_a_value_that_is_not_what_was_declared_is_an_error(expression, message):
 
 def test_the_name_of_a_message_is_no_value():
     """It can be made of nothing."""
-    assert mistakes("type(p) == a.Pod", DECLARED) == [
-        "program instantiation failed: reference to undefined type: a.Pod"
-    ]
+    assert issues("type(p) == a.Pod", DECLARED) == ["program instantiation failed: reference to undefined type: a.Pod"]

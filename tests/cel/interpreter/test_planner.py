@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cel.evaluation import ENVIRONMENT, cost, mistakes, value
+from tests.cel.evaluation import ENVIRONMENT, cost, issues, value
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_other_constant_expressions_are_worked_out_each_time(expression):
 )
 def test_a_constant_part_without_a_value_is_an_error(expression, message):
     """Of the whole expression, even where it would not be reached."""
-    assert mistakes(expression) == [f"program instantiation failed: {message}"]
-    assert mistakes(f"true || ({expression}) == a") == [f"program instantiation failed: {message}"]
+    assert issues(expression) == [f"program instantiation failed: {message}"]
+    assert issues(f"true || ({expression}) == a") == [f"program instantiation failed: {message}"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_membership_in_a_constant_list_costs_the_same_however_long_it_is():
 
 def test_a_message_type_that_a_message_literal_cannot_make_is_an_error():
     """The checker knows it, the values do not."""
-    assert mistakes("net.IP{}") == ["1:7: 'net.IP' is not a message type"]
+    assert issues("net.IP{}") == ["1:7: 'net.IP' is not a message type"]
 
 
 def test_one_program_can_be_evaluated_many_times():

@@ -1,4 +1,4 @@
-"""``authorizer``: what is asked, and what is made of the answer."""
+"""``authorizer``: the check that an expression needs, and the use of its result."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def outcome(expression, answers=None, text=""):
     return ENVIRONMENT.compile(expression).evaluate({"a": Authorizer(answers or {}), "s": text}).outcome
 
 
-def asked(expression):
+def check_of(expression):
     """The check that an expression needs the answer to."""
     found = outcome(expression)
     assert isinstance(found, NeedsAuthorization)
@@ -48,11 +48,11 @@ def asked(expression):
 )
 def test_what_is_asked_is_collected(expression, check):
     """The last word counts."""
-    assert asked(expression) == check
+    assert check_of(expression) == check
 
 
 def test_a_check_can_be_built_before_it_is_asked():
-    """Nothing is asked until ``check``."""
+    """There is no check until ``check``."""
     assert outcome("type(a.group('').resource('pods')) == type(1)") is False
 
 
@@ -103,7 +103,7 @@ def test_an_answer_is_allowed_or_not_or_an_error(answer, expected):
 def test_a_missing_answer_in_a_macro_is_asked_for(macro):
     """Before any error of another element."""
     question = "a.path('/x').check('get').allowed()"
-    assert asked(f"dyn({macro.format(question)}) == s") == CHECK
+    assert check_of(f"dyn({macro.format(question)}) == s") == CHECK
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_what_a_function_comes_to(expression, expected):
 
 
 def test_there_is_no_value_in_nothing():
-    """Asking for it is an error."""
+    """Reading it is an error."""
     assert error("optional.none().value()") == "optional.none() dereference"
 
 

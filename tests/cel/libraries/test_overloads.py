@@ -32,7 +32,7 @@ def test_a_function_may_have_no_parameters():
 
 @pytest.mark.parametrize("signature", ["f", "a.f", "a.f) -> int"])
 def test_a_signature_without_parameters_is_refused(signature):
-    """It is a mistake of ours."""
+    """It is a defect of the package."""
     with pytest.raises(ValueError, match=r"has no parameters|is no type"):
         member("x", signature)
 

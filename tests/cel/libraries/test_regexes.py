@@ -54,7 +54,7 @@ def test_what_a_function_comes_to(expression, expected):
     ],
 )
 def test_what_is_no_pattern_is_an_error_in_the_words_of_go(pattern, message):
-    """As a constant it is a mistake, as a variable an error."""
+    """As a constant it is a compile error, as a variable an evaluation error."""
     assert pattern_error(pattern) == f"error parsing regexp: {message}"
     assert error("'x'.matches(a)", a=pattern) == f"error parsing regexp: {message}"
     assert error("'x'.find(a)", a=pattern) == f"Illegal regex: error parsing regexp: {message}"

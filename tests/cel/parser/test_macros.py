@@ -5,7 +5,7 @@ import pytest
 from gateway.cel.parser.ast import Fold, Repetition
 from gateway.cel.parser.macros import macros_of
 from gateway.cel.versions import NEWEST, Version
-from tests.cel.evaluation import mistakes, value
+from tests.cel.evaluation import issues, value
 from tests.cel.parser.unparsing import shape, tree
 
 MACROS = macros_of(NEWEST)
@@ -80,7 +80,7 @@ def test_optmap_works_its_target_out_once_for_each_question():
 )
 def test_what_cannot_be_an_argument_is_an_error_at_its_place(text, problem):
     """In cel-go's words."""
-    assert problem in [found.replace("varible", "variable") for found in mistakes(text)]
+    assert problem in [found.replace("varible", "variable") for found in issues(text)]
 
 
 # --------------------------------------------------------------------------------------------------- values

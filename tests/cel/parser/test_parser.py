@@ -1,4 +1,4 @@
-"""Text to tree: what binds how, what is a literal, and how mistakes are said."""
+"""Text to tree: precedence, literals, and the texts of errors."""
 
 import pytest
 from hypothesis import given

@@ -21,7 +21,7 @@ def keys_of(*values):
 
 
 @pytest.mark.parametrize(
-    ("kept", "asked"),
+    ("kept", "sought"),
     [
         (1, 1),
         (1, Uint(1)),
@@ -34,17 +34,17 @@ def keys_of(*values):
         (False, False),
     ],
 )
-def test_a_key_is_found_by_every_number_that_equals_it(kept, asked):
+def test_a_key_is_found_by_every_number_that_equals_it(kept, sought):
     """1, 1u and 1.0 are the same key where only one of them is there."""
-    assert asked in keys_of(kept)
+    assert sought in keys_of(kept)
 
 
 @pytest.mark.parametrize(
-    ("kept", "asked"), [(1, True), (True, 1), (0, False), (1, "1"), (1, 1.5), (math.nan, math.nan), ("a", None)]
+    ("kept", "sought"), [(1, True), (True, 1), (0, False), (1, "1"), (1, 1.5), (math.nan, math.nan), ("a", None)]
 )
-def test_a_key_is_not_found_by_another_value(kept, asked):
+def test_a_key_is_not_found_by_another_value(kept, sought):
     """true is not 1, and NaN is never found."""
-    assert asked not in keys_of(kept)
+    assert sought not in keys_of(kept)
 
 
 def test_numbers_of_different_kinds_are_kept_apart():

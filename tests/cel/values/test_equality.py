@@ -21,7 +21,7 @@ QUANTITY = next(overload.call for overload in QUANTITIES.overloads if overload.f
 
 
 def nothing(steps):
-    """Effort that nobody counts."""
+    """Effort that is not counted."""
 
 
 def scalars(*, nan):
@@ -230,7 +230,7 @@ def test_every_step_of_a_comparison_is_counted(one, other, least):
 
 
 def test_texts_of_different_lengths_differ_at_once():
-    """Nobody reads them."""
+    """They are not read."""
     counted = []
     assert not equal("x" * 8000, "x" * 8001, counted.append)
     assert counted == []

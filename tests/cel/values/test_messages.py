@@ -6,7 +6,7 @@ from gateway.cel.values.durations import Duration
 from gateway.cel.values.messages import WELL_KNOWN
 from gateway.cel.values.numbers import Uint
 from gateway.cel.values.timestamps import Timestamp
-from tests.cel.evaluation import error, mistakes, value
+from tests.cel.evaluation import error, issues, value
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_an_optional_member_must_be_an_optional():
 )
 def test_a_message_that_there_is_not_is_an_error(expression, problem):
     """Its name, its members and their types are checked."""
-    assert mistakes(expression) == [problem]
+    assert issues(expression) == [problem]
 
 
 def test_every_message_has_a_type_and_members():
