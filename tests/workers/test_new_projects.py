@@ -81,4 +81,4 @@ def test_a_new_project_works_as_it_is(language, tmp_path):
         timeout=LONGEST,
     )
     assert denied.returncode == 1, denied.stdout + denied.stderr
-    assert "50 replicas are more than the 20 that are allowed; ask for fewer" in denied.stdout
+    assert "50 replicas exceed the limit of 20; lower spec.replicas" in denied.stdout

@@ -3,7 +3,7 @@ node_modules/.installed: package.json package-lock.json sdk/package.json
 	@npm ci --silent --no-progress
 	@touch $@
 
-build: node_modules/.installed  ## install what it needs
+build: node_modules/.installed  ## install the dependencies
 
 test: build  ## the policies' tests
 	@node --test --test-reporter=spec tests/*.test.js
