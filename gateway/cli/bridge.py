@@ -1,8 +1,8 @@
-"""``admission-gateway bridge``: feed a gRPC worker, in any language, from a queue.
+"""``admission-gateway bridge``: takes calls from a queue and sends them to a gRPC worker.
 
 Exit codes: 0 after SIGTERM or SIGINT, when all calls in progress are answered; 2 if it could not start, or the flags
 are invalid. If Redis or the worker is unreachable, the bridge starts and waits for it; its log and ``/readyz`` report
-that.
+it.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _FLAGS: Final = {
     "spec.grpc.tls.keyFile": "--worker-tls-key",
     "spec.grpc.tls.serverName": "--worker-tls-server-name",
 }
-"""The fields of Workers that the flags stand for: one set of rules, and one set of words, for both."""
+"""The fields of Workers that the flags set: both have the same rules and error messages."""
 
 
 def run(**values: Any) -> None:
@@ -66,7 +66,7 @@ def run(**values: Any) -> None:
 
 
 def _targets(values: Mapping[str, Any]) -> tuple[QueueTarget, GrpcTarget]:
-    """Queue and worker, read as those of Worker documents are."""
+    """Queue and worker, read as in Worker documents."""
     tls = {
         field: str(values[name])
         for field, name in (
@@ -87,7 +87,7 @@ def _targets(values: Mapping[str, Any]) -> tuple[QueueTarget, GrpcTarget]:
     read = load([SourceText(name="", content=content, directory=str(Path.cwd()))])
     for error in read.errors:
         flag = next((flag for path, flag in _FLAGS.items() if error.place.path == path), "")
-        # Not a BadParameter: it says "Invalid value" once more.
+        # Not a BadParameter: its message would repeat "Invalid value".
         raise click.UsageError(f"{flag or error.place.path}: {error.message}")
     queue_target, grpc_target = read.workers["queue"].queue, read.workers["worker"].grpc
     assert queue_target is not None  # noqa: S101 - there was no error
@@ -107,7 +107,7 @@ def _address(url: str) -> RedisAddress:
         raise click.BadParameter(str(error), param_hint="--redis") from None
 
 
-async def _bridge(  # noqa: PLR0913, PLR0917 - what the command is given
+async def _bridge(  # noqa: PLR0913, PLR0917 - the command's parameters
     address: RedisAddress,
     queue: QueueTarget,
     worker: GrpcTarget,
@@ -135,16 +135,16 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - what the command is given
         return metrics.exposition()
 
     working = asyncio.create_task(made.run(stop))
-    started = f"bridge started, for queue {queue.stream} and worker {worker.target}"
+    started = f"bridge started for queue {queue.stream} and worker {worker.target}"
     try:
         if values["admin_listen"] is None:
-            click.echo(f"{started}; the log says when it takes work")
+            click.echo(f"{started}; the log reports when it takes calls")
             await working
             return
         admin = AdminListener(checks=lambda: {"queue": made.why or None}, metrics=exposition)
         host, port = await admin.start(*values["admin_listen"])
-        shown = f"[{host}]" if ":" in host else host
-        click.echo(f"{started}; http://{shown}:{port}/readyz says when it takes work")
+        printed = f"[{host}]" if ":" in host else host
+        click.echo(f"{started}; http://{printed}:{port}/readyz reports when it takes calls")
         try:
             await working
         finally:

@@ -8,11 +8,11 @@ is removed or changes its meaning:
 member                         value
 =============================  ====================================================================================
 valid                          true: no errors
-fatal                          true: who judges cannot be known; such a configuration is never served, and
+fatal                          true: the policies are not known; such a configuration is never served, and
                                ``phases`` is null
 errors, warnings               lists of {file, line, path, message, hint}: line from 1, Kubernetes' field path ("" for
                                the file as a whole) and Kubernetes' message; hint is what was probably meant, or
-                               where the first of two stands, else ""
+                               the place of the first of two duplicates, else ""
 phases.mutating,               {calls, worstSeconds, waitSeconds, entries}: how many webhooks are registered; how
 phases.validating              long their policies may take by their own timeouts, and how long the API server
                                waits, for one request and each entry called once (mutating: the sum, validating: the
@@ -24,16 +24,16 @@ phases.validating              long their policies may take by their own timeout
                                cache, onConflict, shadow, fault}: inputs and writes are sorted lists of JSON
                                Pointers, null where the policy names none; cache is null or {ttlSeconds,
                                staleIfErrorSeconds}; writes and onConflict are null in the validating phase; shadow is
-                               null or {worker, policy}, and null where it has a mistake; fault is null, or says what
-                               is wrong with the policy, so that it fails whenever it is called
+                               null or {worker, policy}, and null if it has an error; fault is null, or the error of
+                               the policy, with which each call fails
 …entries[].apart               null, or why it is not one entry with an earlier one: {policy, other, field, value,
                                otherValue, resource, operation}: policies as CONFIGURATION/NAME; resource and
                                operation are "" unless field is "rules"
 idle                           the policies without rules, which are never called: CONFIGURATION/NAME
 workers                        null without --with-workers; else {name, reached, why, versions, policies, unused} of
                                each worker that describes itself (all but webhooks, and those whose command does not
-                               exist, which is an error): why it was not reached, else ""; which policies it holds,
-                               and which of them no policy of the configuration names
+                               exist, which is an error): why it was not reached, else ""; the policies that it has,
+                               and those that the configuration does not use
 =============================  ====================================================================================
 """
 
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 _API_VERSION: Final = "admission-gateway.dev/check/v1alpha1"
 _KIND: Final = "ConfigurationCheck"
 
-_HOW: Final = {Phase.MUTATING: "one after another", Phase.VALIDATING: "all at once"}
+_HOW: Final = {Phase.MUTATING: "one after another", Phase.VALIDATING: "in parallel"}
 
 
 def run(paths: tuple[Path, ...], output: str, *, with_workers: bool, **values: Any) -> None:
@@ -80,12 +80,12 @@ def run(paths: tuple[Path, ...], output: str, *, with_workers: bool, **values: A
     commands = command_errors(configuration)
     workers: tuple[WorkerReport, ...] | None = None
     if with_workers and not configuration.fatal:
-        # Imported here: ``check`` alone needs nothing of what calls workers.
+        # Imported here: ``check`` alone does not call workers.
         from gateway.cli.worker_checks import refusals, verify  # noqa: PLC0415 - heavy, and needed here only
 
         verification = verify(configuration, commands, values)
         workers = verification.workers
-        # The check needs the workers now, although another machine may have their commands and files.
+        # With --with-workers a missing command is an error, although another machine may have it.
         errors = (*configuration.errors, *commands.values(), *refusals(verification))
         configuration = replace(configuration, errors=errors)
     else:
@@ -221,7 +221,7 @@ def _report(configuration: Configuration, entries: Entries, workers: "tuple[Work
     for warning in configuration.warnings:
         click.secho(f"warning: {_finding_report(warning)}", fg="yellow")
     if configuration.fatal:
-        click.secho(f"{_count(configuration)}; who judges cannot be known, so nothing would be served", bold=True)
+        click.secho(f"{_count(configuration)}; the policies are not known, so the gateway would not start", bold=True)
         return
     click.secho(_count(configuration), bold=True)
     for phase in Phase:
@@ -239,12 +239,12 @@ def _worker_report(report: "WorkerReport") -> str:
     if report.why:
         return click.style(f"not reached: {one_line(report.why)} ({report.worker.place})", fg="red")
     versions = f"version {', '.join(report.versions)}; " if any(report.versions) else ""
-    unused = f"; nobody configures {', '.join(report.unused)}" if report.unused else ""
+    unused = f"; unused: {', '.join(report.unused)}" if report.unused else ""
     return f"{versions}{_number(len(report.policies), 'policy', 'policies')}{unused}"
 
 
 def _finding_report(finding: ConfigurationError) -> str:
-    """On as many lines as it has: what a compiler of expressions says shows the place in the expression below it."""
+    """On as many lines as it has: the CEL compiler prints the position in the expression on lines of its own."""
     return "\n    ".join(finding.lines)
 
 
@@ -276,10 +276,10 @@ def _entry_report(entry: Entry) -> Iterator[str]:
     words += ["isolated"] * entry.isolated + ["not enforced"] * (not entry.enforcing)
     name = click.style(entry.name, fg="cyan")
     yield f"  {name}  {', '.join(words)}; timeoutSeconds {entry.timeout_seconds} for {entry.worst_seconds:g} s"
-    for label, rule in zip(_labels("rules"), map(_shown_rule, entry.rules), strict=False):
+    for label, rule in zip(_labels("rules"), map(_rule_report, entry.rules), strict=False):
         yield f"      {label}{rule}"
     for label, policy in zip(_labels("policies"), entry.policies, strict=False):
-        fault = click.style("  has mistakes, so it fails", fg="red") if policy.fault else ""
+        fault = click.style("  has errors, so each call fails", fg="red") if policy.fault else ""
         yield f"      {label}{policy.qualified_name}{fault}"
         scope = "" if policy.fault else "; ".join(_scope_report(policy))
         if scope:
@@ -289,7 +289,7 @@ def _entry_report(entry: Entry) -> Iterator[str]:
 
 
 def _scope_report(policy: Policy) -> Iterator[str]:
-    """What is said of the policy's document and its changes; nothing of what has its default."""
+    """The policy's inputs, writes, cache and shadow, if they are not the defaults."""
     if policy.inputs.places is not None:
         yield f"sees {_named(policy.inputs.places)}"
     if policy.writes.granted is not None:
@@ -312,7 +312,7 @@ def _labels(first: str) -> Iterator[str]:
         yield " " * 10
 
 
-def _shown_rule(rule: Rule) -> str:
+def _rule_report(rule: Rule) -> str:
     versions = [group_version(group, version) for group in rule.api_groups for version in rule.api_versions]
     scope = "" if rule.scope is Scope.ALL else f", {rule.scope.value}"
     return f"{' '.join(rule.operations)} of {' '.join(rule.resources)} ({' '.join(versions)}{scope})"

@@ -1,4 +1,4 @@
-"""The configuration that ``serve``, ``review`` and ``demo`` begin with, and what they tell of its mistakes."""
+"""Loads the configuration for ``serve``, ``review`` and ``demo``, and reports its errors."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,12 +10,12 @@ from gateway.policies.model import Configuration
 
 
 def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION, strict: bool = False) -> Configuration:
-    """The configuration in these texts, with its mistakes told; exit ``unknown`` if it must not be served.
+    """The configuration in these texts. Reports its errors; exits with ``unknown`` if it cannot be served.
 
     Args:
         texts: of the source.
         unknown: the exit code.
-        strict: nothing with a mistake is served.
+        strict: the caller rejects a configuration with errors.
     """
     configuration = load(texts)
     for warning in configuration.warnings:
@@ -23,24 +23,23 @@ def loaded(texts: Sequence[SourceText], *, unknown: int = WRONG_CONFIGURATION, s
     report_errors(configuration.errors)
     if configuration.fatal:
         fail(
-            f"{counted(len(configuration.errors))}, and who judges cannot be known: nothing is served",
+            f"the configuration has {counted(len(configuration.errors))} and is not served: its policies are not known",
             unknown,
         )
     if configuration.errors and not strict:
         note(
-            "policies with mistakes fail, as their failurePolicy says; the others are served, those with a mistake in "
-            "their shadow without it",
+            "policies with errors fail by their failurePolicy; the others are served, without shadows that have errors",
             fg="red",
         )
     return configuration
 
 
 def report_errors(errors: Iterable[ConfigurationError]) -> None:
-    """Mistakes, in the words of ``check``, a line each."""
+    """Print each error on a line, as ``check`` does."""
     for error in errors:
         note(f"error: {error}", fg="red")
 
 
-def counted(faults: int) -> str:
-    """How many there are, in words."""
-    return "1 mistake" if faults == 1 else f"{faults} mistakes"
+def counted(errors: int) -> str:
+    """The number of errors with its noun."""
+    return "1 error" if errors == 1 else f"{errors} errors"

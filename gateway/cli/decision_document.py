@@ -1,60 +1,59 @@
 """``review -o json``: one JSON document for each review and phase, on a line of its own, in the order of the reviews.
 
-``apiVersion: admission-gateway.dev/review/v1alpha1``, ``kind: ReviewDecision``. Within a version, members are added and
-none is taken away or comes to mean something else. Nothing in it depends on the time or on the machine: the same
-reviews, configuration and workers give the same bytes.
+``apiVersion: admission-gateway.dev/review/v1alpha1``, ``kind: ReviewDecision``. Within a version, members may be added,
+but none is removed or changes its meaning. The document does not depend on the time or the machine: the same reviews,
+configuration and workers give the same bytes.
 
 =============================  ====================================================================================
 member                         value
 =============================  ====================================================================================
-source                         what the review is called: its file, and its number in there where there are several
-phase                          mutating or validating. The validating phase sees the object as the mutating one left
-                               it, and there is none behind a refusal.
+source                         the review's name: its file, and if the file has several, its number
+phase                          mutating or validating. The validating phase sees the object after the mutating one. A
+                               refusal in the mutating phase ends the review.
 request                        {uid, operation, kind, resource, subResource, namespace, name, dryRun, user}: kind is
                                {group, version, kind}, resource {group, version, resource}
 allowed                        whether the request passes the phase
 status                         null, or the metav1.Status with which the API server answers its client: {status, code,
-                               reason, message, details}; the message in its full wording
-refusedBy                      null, or the name of the entry whose answer that is
-warnings                       what the client is warned of, as the API server shows it
-auditAnnotations               what is added to the audit event: ENTRY/KEY -> value
-patch                          what the phase changes in the object: a list of JSON Patch operations, add, replace and
-                               remove only; empty where nothing changes, and behind a refusal
-object                         the object after the phase; null where the request has none
-entries[]                      the entries, in the order in which the API server calls them; one that is reinvoked
-                               stands here again; empty for the kinds that configure admission itself, which it sends
-                               to no registered webhook
-…name, path, isolated          the entry: its webhook's name, where the gateway serves it, whether its policy is alone
+                               reason, message, details}; the complete message
+refusedBy                      null, or the name of the entry that refuses the request
+warnings                       the warnings that the API server sends to the client
+auditAnnotations               the annotations of the audit event: ENTRY/KEY -> value
+patch                          the changes of the phase to the object: a list of JSON Patch operations, add, replace and
+                               remove only; empty without changes, and after a refusal
+object                         the object after the phase; null if the request has none
+entries[]                      the entries, in the order in which the API server calls them; a reinvoked entry appears
+                               again; empty for the kinds that configure admission itself, which it sends to no
+                               registered webhook
+…name, path, isolated          the webhook's name, its path in the gateway, whether it has one isolated policy
 …round                         0, or 1 when reinvoked
-…called                        false: no policy of it is about this request, or the API server refuses before calling
-…outcome                       allowed, denied, or failed: somebody who must be heard could not judge
-…changedBy[]                       the fields that the entry changes, and whose change it is; empty behind a refusal
-……path, op                     where, in the object that goes on (in the one that came, if it is gone); add, replace
-                               or remove
-……before, after                the values; no before where it is added, no after where it is removed
-……beforeDigest, afterDigest    in their place where hidden: a Secret's, or not shown to the policy itself. Equal values
-                               have equal digests within one document
-……hidden                       whether it is so
-……policy, worker, version      the last writer: CONFIGURATION/NAME; whose it is; the version of the policy
-……round, order, source         of that turn, as below; order is its place in policies[]
-……earlier                      the places in policies[] of those who wrote the field before
-…policies[]                    each policy's turn in the entry, in order, reinvoked ones again
-……configuration, name          which policy; worker and policy: whose, under which name
+…called                        false: none of its policies matches the request, or the API server refuses before calling
+…outcome                       allowed, denied, or failed: an enforced policy under failurePolicy Fail has no verdict
+…changedBy[]                   the fields that the entry changes, and the policies that do; empty after a refusal
+……path, op                     the field in the object after the entry (before it, if removed); add, replace or remove
+……before, after                the values; no before if added, no after if removed
+……beforeDigest, afterDigest    instead of hidden values: those of a Secret, or not shown to the policy itself. Equal
+                               values have equal digests within one document
+……hidden                       whether the values are hidden
+……policy, worker, version      the last writer: CONFIGURATION/NAME; its worker; the version of the policy
+……round, order, source         of its policy invocation, as below; order is its index in policies[]
+……earlier                      the indices in policies[] of earlier writers of the field
+…policies[]                    each policy invocation of the entry, in order, with reinvocations
+……configuration, name          the policy; worker and policy: its worker, and its name there
 ……mode, failurePolicy          as configured
 ……round                        0, or 1 when reinvoked within the entry
-……matched                      whether it is about the request; why: what said no, "" if it matched
+……matched                      whether the policy matches the request; why: the reason if not, "" if it matches
 ……verdict                      null if it did not match; allow, deny, or failure
 ……reason                       the reason code of a denial or a failure, else ""
-……message                      what it said; code: the HTTP code of a denial, else 0
-……refuses                      whether this turn refuses the request; failedOpen: a failure that was let pass
-……warnings, auditAnnotations   the worker's own
+……message                      the message of a denial or a failure; code: the HTTP code of a denial, else 0
+……refuses                      whether it refuses the request; failedOpen: whether a failure was ignored
+……warnings, auditAnnotations   those of the worker
 ……version                      the version of the policy that judged
-……source                       called, memo, shared, memory, redis or stale: where the verdict is from; nobody: the
-                               failure was known without. age: how many seconds before the worker had said it
-……insteadOf                    null, or the failure in whose place a stale verdict stands: {reason, message}
-……changes                      what it changed, as in patch; wouldChange: what it would have, were its mode enforce
-……conflicts[]                  the fields that another policy wrote before it: {path, with, onConflict}: whose they
-                               are, and the stricter one's rule; under deny its change was not applied. At most 100,
+……source                       called, memo, shared, memory, redis or stale: the origin of the verdict; nobody: the
+                               failure needed no call. age: the verdict's age in seconds
+……insteadOf                    null, or the failure that a stale verdict replaces: {reason, message}
+……changes                      its changes, as in patch; wouldChange: the changes that it would make in mode enforce
+……conflicts[]                  the fields that another policy wrote before: {path, with, onConflict}: the other
+                               policies, and the stricter rule; under deny its change was not applied. At most 100,
                                the strictest first
 =============================  ====================================================================================
 """
@@ -78,23 +77,23 @@ API_VERSION: Final = "admission-gateway.dev/review/v1alpha1"
 KIND: Final = "ReviewDecision"
 
 
-def decision_document(source: str, walk: Simulation) -> bytes:
+def decision_document(source: str, simulation: Simulation) -> bytes:
     """The document of one review in one phase: JSON without a line break."""
     return msgspec.json.encode(
         {
             "apiVersion": API_VERSION,
             "kind": KIND,
             "source": source,
-            "phase": walk.phase.value,
-            "request": _request(walk.request),
-            "allowed": walk.allowed,
-            "status": _status(walk.status),
-            "refusedBy": None if walk.refused_by is None else walk.refused_by.name,
-            "warnings": walk.warnings,
-            "auditAnnotations": walk.audit_annotations,
-            "patch": _operations(walk.changes if walk.allowed else ()),
-            "object": walk.object,
-            "entries": [_visit(visit) for visit in walk.visits],
+            "phase": simulation.phase.value,
+            "request": _request(simulation.request),
+            "allowed": simulation.allowed,
+            "status": _status(simulation.status),
+            "refusedBy": None if simulation.refused_by is None else simulation.refused_by.name,
+            "warnings": simulation.warnings,
+            "auditAnnotations": simulation.audit_annotations,
+            "patch": _operations(simulation.changes if simulation.allowed else ()),
+            "object": simulation.object,
+            "entries": [_entry(call) for call in simulation.visits],
         }
     )
 
@@ -125,21 +124,21 @@ def _status(status: Status | None) -> dict[str, Any] | None:
     }
 
 
-def _visit(visit: SimulatedCall) -> dict[str, Any]:
+def _entry(call: SimulatedCall) -> dict[str, Any]:
     return {
-        "name": visit.entry.name,
-        "path": visit.entry.path,
-        "isolated": visit.entry.isolated,
-        "round": visit.round,
-        "called": visit.called,
-        "outcome": visit.decision.outcome.value,
-        "changedBy": [_changed_by(each, visit.decision) for each in visit.decision.field_changes],
-        "policies": [_call(call) for call in visit.decision.all_calls],
+        "name": call.entry.name,
+        "path": call.entry.path,
+        "isolated": call.entry.isolated,
+        "round": call.round,
+        "called": call.called,
+        "outcome": call.decision.outcome.value,
+        "changedBy": [_changed_by(each, call.decision) for each in call.decision.field_changes],
+        "policies": [_call(each) for each in call.decision.all_calls],
     }
 
 
 def _changed_by(change: FieldChange, decision: Decision) -> dict[str, Any]:
-    """Digests have the review's own uid as their key, which stands in the document: the same review, the same bytes."""
+    """The key of the digests is the review's uid, which the document contains: the same review, the same bytes."""
     key = decision.request.uid.encode()
     places = [decision.all_calls.index(decision.calls[order]) for order in (change.order, *change.earlier)]
     sides = [("before", change.before)] if change.op != "add" else []

@@ -1,7 +1,7 @@
-"""``admission-gateway demo``: the whole thing at work, on this machine, with real requests.
+"""``admission-gateway demo``: demonstrates the gateway on this machine with real requests.
 
 A gateway over TLS with development certificates, the sample policies in a real gRPC worker that the gateway starts, and
-recorded requests of a real kube-apiserver, sent as it sends them: first to /mutate; what comes out of that, to
+recorded requests of a real kube-apiserver, sent as it sends them: first to /mutate, then the mutated object to
 /validate.
 """
 
@@ -34,7 +34,7 @@ from gateway.serving.tls import TlsError
 from gateway.sources.files import SourceError, read
 from gateway.telemetry.logs import configure_logs
 
-_ONCE: Final = "Without --once it keeps serving, and says how to send your own reviews."
+_ONCE: Final = "Without --once it continues to serve, and prints how to send your own reviews."
 
 
 def run(**values: Any) -> None:
@@ -61,7 +61,7 @@ def run(**values: Any) -> None:
 
 
 def _own_examples() -> Path:
-    """Beside this module in a wheel, else in the checkout that it is part of; by a short name where it has one."""
+    """Beside this module in a wheel, else in its checkout; relative to the working directory if possible."""
     here = Path(__file__).resolve()
     found = next(place for place in (here.parent / "examples", here.parents[2] / "examples") if place.is_dir())
     return found.relative_to(Path.cwd()) if found.is_relative_to(Path.cwd()) else found
@@ -70,12 +70,12 @@ def _own_examples() -> Path:
 def _reviews(folder: Path) -> list[Path]:
     found = sorted(folder.glob("*.json"))
     if not found:
-        raise SourceError(f"there are no reviews in {folder}; give --examples a folder that holds reviews/")
+        raise SourceError(f"no reviews in {folder}; --examples must be a directory with policies/ and reviews/")
     return found
 
 
 class _Listener:
-    """Keeps the decisions of the reviews that were just sent."""
+    """Keeps the decisions of the reviews that were sent."""
 
     def __init__(self) -> None:
         self.decisions: dict[str, Decision] = {}
@@ -98,15 +98,15 @@ async def _show(configuration: Configuration, settings: Settings, reviews: list[
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
             answered = await _send_all(session, url, reviews, listener)
             decisions = tuple(listener.decisions.values())
-            again = [decision async for decision in _both_phases(session, url, _anew(reviews[0]), listener)]
+            again = [decision async for decision in _both_phases(session, url, _with_new_uid(reviews[0]), listener)]
         for line in (*closing(decisions, again), *([_ONCE] if once else next_steps(url, ca, admin, reviews[0]))):
             click.echo(line)
         if not once:
-            # Only from here on: until now Ctrl-C ends it as it ends any program.
+            # Only from here on: before, Ctrl-C ends it like other programs.
             stop = asyncio.Event()
             for number in (signal.SIGTERM, signal.SIGINT):
                 asyncio.get_running_loop().add_signal_handler(number, stop.set)
-            click.echo("Serving on until Ctrl-C.")
+            click.echo("Serving until Ctrl-C.")
             await serve_until(stop, gateway)
     finally:
         await gateway.stop(drain=False)
@@ -139,8 +139,8 @@ async def _send_all(session: aiohttp.ClientSession, url: str, reviews: list[Path
     return answered
 
 
-def _anew(path: Path) -> bytes:
-    """A review with a uid of its own, as it is when a ReplicaSet creates its next pod."""
+def _with_new_uid(path: Path) -> bytes:
+    """The review with a new uid, as when a ReplicaSet creates its next pod."""
     review = msgspec.json.decode(path.read_bytes())
     return msgspec.json.encode({**review, "request": {**review["request"], "uid": str(uuid.uuid4())}})
 
@@ -148,7 +148,7 @@ def _anew(path: Path) -> bytes:
 async def _both_phases(
     session: aiohttp.ClientSession, url: str, body: bytes, listener: _Listener
 ) -> AsyncIterator[Decision]:
-    """The decision of the mutating phase, and if that allows, of the validating one about what came out of it."""
+    """The decision of the mutating phase, and if that allows, of the validating one on the mutated object."""
     review = msgspec.json.decode(body)
     mutated = await _send(session, f"{url}/mutate", review, listener)
     if mutated is None:

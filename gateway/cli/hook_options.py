@@ -54,7 +54,7 @@ _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 
 
 class _FilesType(click.Path):
-    """Files; in a variable one per line, as in shell-operator."""
+    """Files; a variable has one per line, as in shell-operator."""
 
     envvar_list_splitter = "\n"
 
@@ -124,7 +124,7 @@ def require_policies(paths: tuple[Path, ...], hooks: "HookDirectory | None", fla
         click.UsageError: there are none.
     """
     if not paths and hooks is None:
-        raise click.UsageError(f"no policies: give {flag}, --hooks-dir, or both")
+        raise click.UsageError(f"no policies: set {flag}, --hooks-dir, or both")
 
 
 # ------------------------------------------------------------------------------------------------------ the server
@@ -134,7 +134,9 @@ def server_options(command: _F) -> _F:
     """The options of ``chosen_server``, and those that have no effect on ``serve``."""
     made = _with_options(
         command,
-        _webhook("listen-address", metavar="HOST", help="As in shell-operator: where to listen; see --listen."),
+        _webhook(
+            "listen-address", metavar="HOST", help="As in shell-operator: the address to listen on; see --listen."
+        ),
         _webhook("listen-port", type=_PORT, help="As in shell-operator: the port to listen on."),
         _webhook("server-cert", type=_FILE, help="As in shell-operator; see --tls-cert."),
         _webhook("server-key", type=_FILE, help="As in shell-operator; see --tls-key."),
@@ -247,8 +249,6 @@ def chosen_registration(values: dict[str, Any]) -> RegistrationChoice:
     if namespace is None and name is None:
         return RegistrationChoice(ca=ca)
     if namespace is None:
-        raise click.UsageError(
-            f"{_FLAG}service-name {name}: the namespace of the Service is missing; give --namespace too"
-        )
+        raise click.UsageError(f"{_FLAG}service-name {name}: the namespace of the Service is missing; set --namespace")
     service = ServiceReference(namespace=namespace, name=name or _DEFAULT_SERVICE)
     return RegistrationChoice(service=service, ca=ca or (_DEFAULT_CA if _DEFAULT_CA.is_file() else None))

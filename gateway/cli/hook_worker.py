@@ -1,6 +1,6 @@
 """``admission-gateway hook-worker``: serves a directory of shell-operator hooks as a gRPC worker.
 
-It is a worker made with the Python SDK, and takes all flags of such a worker's command. Exit codes: 0 stopped by
+It is a worker of the Python SDK, and accepts all flags of such a worker's command. Exit codes: 0 stopped by
 SIGTERM, SIGINT or SIGHUP, or because a hook has changed; 1 errors in the hooks or the objects, or it cannot listen; 2 a
 file cannot be read, or wrong usage.
 """

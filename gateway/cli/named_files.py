@@ -1,7 +1,7 @@
-"""The files that Workers name, as they are on this machine now: commands, key files of queues, hooks.
+"""Checks the files that Workers name, as they are on this machine now: commands, key files of queues, hooks.
 
-None of it is a mistake in the configuration: a file may come later, or be only where the gateway runs. So it is told as
-warnings, by ``check`` alone; a gateway that serves says in its log what it misses, and goes on looking.
+A missing file is no error of the configuration: it may be created later, or exist only where the gateway runs. So
+``check`` alone reports it, as a warning; a gateway that serves logs it, and continues to look for the file.
 """
 
 import os
@@ -20,12 +20,12 @@ from gateway.transports.programs import search_path
 
 
 def file_warnings(configuration: Configuration) -> tuple[ConfigurationError, ...]:
-    """What is wrong with these files, in the workers' order."""
+    """The warnings about these files, in the order of the workers."""
     return tuple(warning for worker in configuration.workers.values() for warning in _about(worker))
 
 
 def command_errors(configuration: Configuration) -> dict[str, ConfigurationError]:
-    """Which workers cannot be started, since there is no such program, and why, by their names."""
+    """The workers that cannot be started because their program does not exist, by name, each with its error."""
     found = {
         name: _command_error(worker.grpc.command[0], worker.grpc.directory)
         for name, worker in configuration.workers.items()
@@ -40,7 +40,7 @@ def _about(worker: Worker) -> Iterator[ConfigurationError]:
     if worker.queue is not None:
         why = _key_file_error(Path(worker.queue.directory) / worker.queue.key_file)
         if why:
-            yield _warning(worker, "spec.queue.keyFile", f"{why}; until it is right, nobody can be asked by this queue")
+            yield _warning(worker, "spec.queue.keyFile", f"{why}; until then, calls through this queue fail")
     if worker.hook is not None:
         why = _program_error("hook", Path(worker.hook.directory) / worker.hook.path, "install the hook there")
         if why:
@@ -48,20 +48,18 @@ def _about(worker: Worker) -> Iterator[ConfigurationError]:
 
 
 def _command_error(word: str, directory: str) -> str:
-    """As the supervisor finds a program: a path from the file's directory, a name on its PATH."""
+    """Looks up a program as the supervisor does: a path from the file's directory, a name on its PATH."""
     if "/" in word:
         return _program_error("program", Path(directory) / word, "build it")
     if shutil.which(word, path=search_path()) is None:
-        return (
-            f"program {quote(word)} is not on the PATH, so the worker cannot be started; install it, or write its path"
-        )
+        return f"program {quote(word)} is not on the PATH, so the worker cannot be started; install it, or use its path"
     return ""
 
 
 def _key_file_error(path: Path) -> str:
     why = _no_file(path)
     if why:
-        return f"queue key file {path}: {why}; make it with `openssl rand -base64 32`, or correct the path"
+        return f"queue key file {path}: {why}; create it with `openssl rand -base64 32`, or correct the path"
     try:
         from gateway.redis.key_files import secrets_of  # noqa: PLC0415 - for queues only
 
@@ -76,12 +74,12 @@ def _program_error(kind: str, path: Path, help_: str) -> str:
     if why:
         return f"{kind} {path}: {why}, so the worker cannot be started; {help_}, or correct the path"
     if not os.access(path, os.X_OK):
-        return f"{kind} {path}: it is not executable, so the worker cannot be started; chmod +x {path}"
+        return f"{kind} {path}: not executable, so the worker cannot be started; run chmod +x {path}"
     return ""
 
 
 def _no_file(path: Path) -> str:
-    """Why there is no regular file, or nothing. (A pipe would be waited for.)"""
+    """Why the path is no regular file; "" if it is one. (Reading a pipe would block.)"""
     try:
         mode = path.stat().st_mode
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the demonstration says: one screen that a newcomer can read."""
+"""The output of ``demo``: one screen."""
 
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
@@ -18,14 +18,14 @@ from gateway.serving.app import Gateway
 _NAME_WIDTH: Final = 18
 _TITLE_WIDTH: Final = 52
 _WIDTH: Final = 112
-"""Columns: what a terminal that somebody has widened for this still shows in one line."""
+"""Columns: the width of a wide terminal."""
 _CHANGES_SHOWN: Final = 4
 
 _COLOURS: Final = {Outcome.ALLOWED: "green", Outcome.DENIED: "red", Outcome.FAILED: "red"}
 
 
 def opening(configuration: Configuration, gateway: Gateway, url: str) -> Iterator[str]:
-    """Who is there."""
+    """The address, workers and policies of the gateway."""
     availabilities = [
         availability for phase in Phase for availability in gateway.workers.availabilities(phase).values()
     ]
@@ -38,7 +38,7 @@ def opening(configuration: Configuration, gateway: Gateway, url: str) -> Iterato
         f"{sum(isinstance(availability, Described) for availability in availabilities)} described and ready"
     )
     yield ""
-    yield "Requests of a real kube-apiserver, sent to /mutate and, as changed there, to /validate:"
+    yield "Requests of a real kube-apiserver, sent to /mutate and, with its changes, to /validate:"
     yield ""
 
 
@@ -52,12 +52,12 @@ def narrate(number: int, path: Path, decisions: Sequence[Decision]) -> Iterator[
     yield f"{number:>2}  {title(last.request):<{_TITLE_WIDTH}} {verdict}"
     lines = [line for decision in decisions for call in decision.calls for line in _reported(call)]
     if not any(call.matched for decision in decisions for call in decision.calls):
-        lines = ["    no policy is about this request"]
-    yield from lines or ["    nothing to change, nothing to say against it"]
+        lines = ["    no policy matches this request"]
+    yield from lines or ["    all matching policies allow it without changes"]
 
 
 def closing(decisions: Collection[Decision], again: Collection[Decision]) -> Iterator[str]:
-    """What it came to; and of the first one, sent once more, how much was remembered."""
+    """The totals, and how many verdicts came from the cache when the first review was repeated."""
     calls = [call for decision in decisions for call in decision.calls if call.matched]
     refused = sum(not decision.response.allowed for decision in decisions)
     changes = sum(len(call.changes) for call in calls)
@@ -65,21 +65,21 @@ def closing(decisions: Collection[Decision], again: Collection[Decision]) -> Ite
     yield ""
     yield (
         f"{len(decisions)} reviews: {len(decisions) - refused} allowed, {refused} refused, {changes} changes in "
-        f"{len(calls)} calls; {took[len(took) // 2]:.1f} ms in the middle, {took[-1]:.1f} ms the slowest"
+        f"{len(calls)} calls; {took[len(took) // 2]:.1f} ms median, {took[-1]:.1f} ms maximum"
     )
     answers = [call for decision in again for call in decision.calls if call.matched]
     cached = [call.policy.policy for call in answers if call.source is Source.MEMORY]
     if cached:
         yield (
-            f"The first one once more: {len(cached)} of {len(answers)} answers came from the cache "
+            f"The first review repeated: {len(cached)} of {len(answers)} verdicts came from the cache "
             f"({', '.join(dict.fromkeys(cached))})"
         )
 
 
 def next_steps(url: str, ca: Path, admin: tuple[str, int], example: Path) -> Iterator[str]:
-    """How to send one's own."""
+    """How to send other reviews."""
     yield ""
-    yield "Send your own, as kube-apiserver would:"
+    yield "Send your own review, as kube-apiserver does:"
     yield f"  curl --cacert {ca} -H 'Content-Type: application/json' '{url}/mutate?timeout=10s' \\"
     yield f"    --data-binary @{example}"
     yield f"Metrics and health: http://{admin[0]}:{admin[1]}/metrics, 'http://{admin[0]}:{admin[1]}/readyz?verbose'"
@@ -88,7 +88,7 @@ def next_steps(url: str, ca: Path, admin: tuple[str, int], example: Path) -> Ite
 def _reported(call: InvocationRecord) -> Iterator[str]:
     name = call.policy.policy
     for verb, colour, text in sentences(call):
-        yield from _said(name, click.style(f"{verb:<7}", fg=colour), text)
+        yield from _wrapped(name, click.style(f"{verb:<7}", fg=colour), text)
     for operation in call.changes[:_CHANGES_SHOWN]:
         yield f"    {name:<{_NAME_WIDTH}} {change(operation, _WIDTH - _NAME_WIDTH - 13)}"
         name = ""
@@ -96,7 +96,7 @@ def _reported(call: InvocationRecord) -> Iterator[str]:
         yield f"    {'':<{_NAME_WIDTH}} and {len(call.changes) - _CHANGES_SHOWN} more changes"
 
 
-def _said(name: str, verb: str, message: str) -> Iterator[str]:
+def _wrapped(name: str, verb: str, message: str) -> Iterator[str]:
     first, *more = textwrap.wrap(message, _WIDTH - _NAME_WIDTH - 13) or [""]
     yield f"    {name:<{_NAME_WIDTH}} {verb} {first}"
     for line in more:

@@ -1,13 +1,12 @@
-"""What a new worker's project consists of: the templates in ``projects/``, with their placeholders filled in.
+"""Fills in the templates in ``projects/`` for a new worker's project.
 
 =======================  ==============================================================================================
-in ``projects/``         is
+in ``projects/``         content
 =======================  ==============================================================================================
-``common/…``             what all projects have, and ``LANG/…`` what those in one language have besides; each file
-                         ends in ``.tmpl``, so that no tool takes it for what it is not yet
-``LANG/fragments/…``     what the common files say differently in each language: ``layout.md`` stands where they say
-                         ``@LAYOUT@``
-``@NAME@``               a placeholder: the project's name; others say what the SDK's own files do
+``common/…``             templates of all projects, and ``LANG/…`` those of one language; each file ends in ``.tmpl``,
+                         so that no tool processes it
+``LANG/fragments/…``     parts of the common templates that depend on the language: ``layout.md`` replaces ``@LAYOUT@``
+``@NAME@``               a placeholder: the project's name; others have values from the SDK's files
 =======================  ==============================================================================================
 """
 
@@ -24,7 +23,7 @@ _TEMPLATES: Final = Path(__file__).parent / "projects"
 _SUFFIX: Final = ".tmpl"
 _PLACEHOLDER: Final = re.compile(r"@([A-Z][A-Z0-9_]*)@")
 
-assert LANGUAGES.keys() == SDKS.keys()  # noqa: S101 - two tables about the same things
+assert LANGUAGES.keys() == SDKS.keys()  # noqa: S101 - two tables with the same keys
 
 
 class Project(Struct, frozen=True, kw_only=True):
@@ -32,7 +31,7 @@ class Project(Struct, frozen=True, kw_only=True):
 
     Attributes:
         own: the author's files: contents by path.
-        sdk: the copy of the SDK, likewise.
+        sdk: the copy of the SDK: contents by path.
     """
 
     own: dict[str, bytes]
@@ -44,11 +43,11 @@ def new_project(language: str, name: str, namespace: str) -> Project:
 
     Args:
         language: one of LANGUAGES.
-        name: of the worker, of its image and of its objects in the cluster.
-        namespace: in which it will run.
+        name: of the worker, its image and its objects in the cluster.
+        namespace: of these objects.
 
     Raises:
-        SdkError: the SDK's sources are not there, or do not say what the templates call of them.
+        SdkError: the SDK's sources are missing, or lack a value that the templates use.
     """
     fragments = _fragments(language)
     words = fragments["COMMAND"].split()
@@ -63,15 +62,15 @@ def new_project(language: str, name: str, namespace: str) -> Project:
         own = {path: _filled(text, known).encode() for path, text in _templates(language).items()}
     except KeyError as error:
         raise SdkError(
-            f"nothing in the sources of the {language} SDK says what stands for {error} in a project; install "
-            "admission-gateway again, or run it from a sound checkout"
+            f"the sources of the {language} SDK have no value for the placeholder {error}; reinstall "
+            "admission-gateway, or run it from a complete checkout"
         ) from error
     sdk = {f"sdk/{path}": content for path, content in sdk_files(language).items()}
     return Project(own=own | made_files(language, name), sdk=sdk)
 
 
 def _templates(language: str) -> dict[str, str]:
-    """The templates of a language, by the path of what becomes of them."""
+    """The templates of a language, by the path of the file in the project."""
     return {
         path.relative_to(folder).as_posix().removesuffix(_SUFFIX): path.read_text(encoding="utf-8")
         for folder in (_TEMPLATES / "common", _TEMPLATES / language)
@@ -85,7 +84,7 @@ def _fragments(language: str) -> dict[str, str]:
 
 
 def _filled(text: str, known: dict[str, str]) -> str:
-    # Fragments have placeholders themselves, but none that a fragment fills.
+    # Fragments contain placeholders, but none whose value is a fragment.
     for _ in range(2):
         text = _PLACEHOLDER.sub(lambda found: known[found.group(1)], text)
     return text

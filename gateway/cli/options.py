@@ -47,7 +47,7 @@ WITH_REDIS: Final = "With Redis, for shared verdicts and for queues (pip install
 LIMITS: Final = "Limits (the arithmetic of each: docs/reference/limits.md)"
 """A section of the help."""
 
-SHELL_OPERATOR: Final = "As in shell-operator, for hooks that run there today"
+SHELL_OPERATOR: Final = "As in shell-operator, for existing hooks"
 """A section of the help."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -86,13 +86,13 @@ def option(flag: str, **attributes: Any) -> Callable[[_F], _F]:
 
 
 def limit_options(*owners: type[Bounds], names: Container[str] | None = None) -> Callable[[_F], _F]:
-    """The flags of limits: ``--memory-budget``, ``--limit-body-bytes``, and what else is tunable.
+    """The flags of limits: ``--memory-budget``, ``--limit-body-bytes``, and the other tunable limits.
 
-    What each bounds, and why: docs/reference/limits.md.
+    The meaning and reason of each: docs/reference/limits.md.
 
     Args:
         owners: classes of limits.
-        names: which of their fields are flags of this command; None: all that are flags.
+        names: the fields that are flags of this command; None: all.
     """
 
     def decorate(command: _F) -> _F:
@@ -137,7 +137,7 @@ def chosen_limits(values: dict[str, Any], *owners: type[Bounds]) -> tuple[Any, .
         click.BadParameter: a limit is out of range, with the reason.
     """
     body_bytes = values["limit_body_bytes"]
-    # A command without the flag holds one review at a time, or what its own flags say.
+    # A command without the flag holds one review at a time, or as much as its own flags set.
     budget = values.pop("memory_budget", max(MEMORY_BUDGET, LARGEST_BODIES * body_bytes))
     try:
         check_budget(budget, body_bytes)
@@ -168,7 +168,7 @@ class AddressType(click.ParamType[tuple[str, int]]):
     name = "HOST:PORT"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """The address, or click's error that says what is wrong with it."""
+        """The address, or click's error with the reason."""
         if isinstance(value, tuple):
             return value
         host, colon, port = value.rpartition(":")
@@ -176,15 +176,15 @@ class AddressType(click.ParamType[tuple[str, int]]):
         if not colon or not port.isascii() or not port.isdigit() or int(port) > MAX_PORT:
             self.fail(f"{value!r} is not HOST:PORT with a port from 0 to {MAX_PORT}", param, ctx)
         if ":" in host and not bracketed:
-            self.fail(f"{value!r}: an IPv6 address stands in brackets, as in [::1]:8443", param, ctx)
+            self.fail(f"{value!r}: an IPv6 address must be in brackets, as in [::1]:8443", param, ctx)
         return (host[1:-1] if bracketed else host) or "0.0.0.0", int(port)  # noqa: S104 - ":PORT" means all interfaces
 
 
 class SecondsType(click.FloatRange):
-    """Seconds, from 0: any number that a timer can be set to."""
+    """Seconds, from 0: each number that a timer accepts."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, or click's error that says what is wrong with it."""
+        """The number, or click's error with the reason."""
         seconds = float(super().convert(value, param, ctx))
         if not math.isfinite(seconds):
             self.fail(f"{value!r} is not a finite number of seconds", param, ctx)
@@ -192,10 +192,10 @@ class SecondsType(click.FloatRange):
 
 
 class ShareType(click.FloatRange):
-    """A share: from 0, none, to 1, all."""
+    """A ratio from 0, none, to 1, all."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, or click's error that says what is wrong with it."""
+        """The number, or click's error with the reason."""
         share = float(super().convert(value, param, ctx))
         if math.isnan(share):
             self.fail(f"{value!r} is not a number from 0 to 1", param, ctx)
@@ -208,7 +208,7 @@ class BytesType(click.ParamType[int]):
     name = "BYTES"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of bytes, or click's error that says what is wrong with it."""
+        """The number of bytes, or click's error with the reason."""
         if isinstance(value, int):
             return value
         found = _BYTES.fullmatch(value)

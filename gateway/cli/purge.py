@@ -4,8 +4,8 @@ Exit codes, for scripts:
 
     ====  ===============================================================================================
     0     done: in all replicas that share Redis; without Redis, in this one
-    1     one of them is no policy with a cache: nothing is purged
-    2     failed: no gateway answers there, or it rejects the client; or it purged its own cache, but could not write to
+    1     one name is not that of a policy with a cache: nothing is purged
+    2     failed: the gateway is unreachable, or rejects the client; or it purged its own cache, but could not write to
           Redis, so the other replicas are not notified
     ====  ===============================================================================================
 """
@@ -44,7 +44,7 @@ class _Purged(msgspec.Struct):
 def run(policies: tuple[str, ...], admin: str) -> None:
     """See the command."""
     url = f"{admin}{PATH}?{urlencode([('policy', name) for name in policies])}"
-    request = urllib.request.Request(url, method="POST", data=b"")  # noqa: S310 - http or https: AdminUrl has looked
+    request = urllib.request.Request(url, method="POST", data=b"")  # noqa: S310 - http or https: AdminUrl has checked
     # Not through a proxy that the environment may name: the listener is on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -53,25 +53,22 @@ def run(policies: tuple[str, ...], admin: str) -> None:
     except urllib.error.HTTPError as error:
         with error:
             text = clean(error.read(_ANSWER_BYTES).decode(errors="replace")).strip()
-        said = text.removeprefix("admission-gateway: ") or f"{admin} answered {error.code} {error.reason}"
-        fail(said, UNKNOWN if error.code == HTTPStatus.NOT_FOUND else COULD_NOT)
+        message = text.removeprefix("admission-gateway: ") or f"{admin} answered {error.code} {error.reason}"
+        fail(message, UNKNOWN if error.code == HTTPStatus.NOT_FOUND else COULD_NOT)
     except (OSError, HTTPException) as error:
         why = getattr(error, "reason", None) or error
-        fail(f"no gateway answers at {admin}: {why}; is it running, and is that its --admin-listen?", COULD_NOT)
+        fail(f"cannot reach a gateway at {admin}: {why}; check that it runs with this --admin-listen", COULD_NOT)
     names = ", ".join(dict.fromkeys(policies))
     if done.reported is False:
         click.echo(f"purged in this replica only: {names}")
-        said = clean(done.why) or "Redis did not answer in time"
-        fail(
-            f"the other replicas are not told: {said}; they hear of it when Redis takes it, if this one runs so long",
-            COULD_NOT,
-        )
+        cause = clean(done.why) or "Redis did not answer in time"
+        fail(f"the other replicas are not notified: {cause}; while this replica runs, it retries", COULD_NOT)
     click.echo(f"purged: {names}")
 
 
 def _answer(admin: str, content: bytes) -> _Purged:
-    """The gateway's answer; another server at this address may answer 200 to any request."""
+    """The gateway's answer; another server at this address might answer 200 to each request."""
     try:
         return msgspec.json.decode(content, type=_Purged)
     except msgspec.MsgspecError:
-        fail(f"what answers at {admin} is no gateway's admin listener", COULD_NOT)
+        fail(f"the server at {admin} is not a gateway's admin listener", COULD_NOT)

@@ -1,4 +1,4 @@
-"""What commands reach workers with: the Redis of queues, credentials for webhooks, a factory of hooks' workers."""
+"""The transport configuration of a command: Redis of queues, credentials for webhooks, a factory of hook workers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def chosen_transport_config(values: dict[str, Any]) -> TransportConfig:
-    """The means among a command's parameters, which are taken out of them.
+    """Remove the options for connections to workers from a command's parameters, and return them.
 
     Raises:
-        click.UsageError: something that cannot be used, and why.
+        click.UsageError: an option is invalid, with the reason.
     """
     redis = _redis(values.pop("queue_redis"), values.get("redis"))
     webhooks = _webhooks(
@@ -39,7 +39,7 @@ def chosen_transport_config(values: dict[str, Any]) -> TransportConfig:
 
 
 class HookWorkerFactory:
-    """Makes the workers of hooks, which share the limits of one process: ``HookWorkers`` of ``transport_config``."""
+    """Creates the workers of hooks, which share the limits of one process: ``HookWorkers`` of ``transport_config``."""
 
     def __init__(self) -> None:
         self._runner: HookRunner | None = None
@@ -54,62 +54,60 @@ class HookWorkerFactory:
 
 
 def report_unused_hosts(configuration: Configuration, transport_config: TransportConfig) -> None:
-    """Warn of each ``--resolve`` whose name is that of no webhook, as it is when its namespace is missing."""
+    """Warn of each ``--resolve`` that matches no webhook, as when the namespace is missing."""
     if not transport_config.webhooks.resolved:
         return
-    from gateway.transports.webhook.endpoint import WebhookEndpoint  # noqa: PLC0415 - nobody else needs it
+    from gateway.transports.webhook.endpoint import WebhookEndpoint  # noqa: PLC0415 - for webhooks only
 
     webhooks = [worker.webhook for worker in configuration.workers.values() if worker.webhook is not None]
-    ends = [WebhookEndpoint(webhook) for webhook in webhooks]
-    called = {(end.host.lower(), end.port) for end in ends}
-    names = few(sorted({end.target for end in ends})) or "none"
+    endpoints = [WebhookEndpoint(webhook) for webhook in webhooks]
+    hosts = {(endpoint.host.lower(), endpoint.port) for endpoint in endpoints}
+    names = few(sorted({endpoint.target for endpoint in endpoints})) or "none"
     for host, port in transport_config.webhooks.resolved:
-        if (host, port) not in called:
+        if (host, port) not in hosts:
             note(
-                f"warning: --resolve {host}:{port}: no webhook of the configuration is called so, so nothing is "
-                f"dialled there; webhooks that there are: {names}",
+                f"warning: --resolve {host}:{port} matches no webhook of the configuration, so it has no effect; "
+                f"webhooks: {names}",
                 fg="yellow",
             )
 
 
 def _redis(of_queues: str | None, of_verdicts: str | None) -> Optional["RedisAddress"]:
-    """That of the queues, which is that of the cached verdicts where nobody says otherwise."""
+    """The Redis of the queues; by default that of the cached verdicts."""
     url = of_queues or of_verdicts
     if not url:
         return None
     if not has_redis_extra():
         raise click.UsageError(f"{'--queue-redis' if of_queues else '--redis'} {NEEDS_REDIS_EXTRA}")
-    from gateway.redis.addresses import redis_address  # noqa: PLC0415 - nobody else needs it
+    from gateway.redis.addresses import redis_address  # noqa: PLC0415 - for webhooks only
 
     try:
         return redis_address(url)
     except ValueError as error:
         if of_queues:
             raise click.UsageError(f"--queue-redis: {error}") from None
-        # The cache refuses it as well, in its own words.
+        # The cache reports this error.
         return None
 
 
 def _webhooks(*, kubeconfig: Path | None, configuration: Path | None, resolve: Sequence[str]) -> WebhookAccess:
     if kubeconfig is not None and configuration is not None:
-        raise click.UsageError(
-            "--webhook-kubeconfig and --admission-control-config-file say the same; give one of them"
-        )
+        raise click.UsageError("--webhook-kubeconfig and --admission-control-config-file cannot be combined")
     try:
         access = WebhookAccess()
         if configuration is not None:
-            from gateway.transports.webhook.admission_configuration import (  # noqa: PLC0415 - nobody else needs it
+            from gateway.transports.webhook.admission_configuration import (  # noqa: PLC0415 - for webhooks only
                 read_admission_configuration,
             )
 
             access = read_admission_configuration(configuration)
         if kubeconfig is not None:
-            from gateway.transports.webhook.kubeconfig import read_kubeconfig  # noqa: PLC0415 - nobody else needs it
+            from gateway.transports.webhook.kubeconfig import read_kubeconfig  # noqa: PLC0415 - for webhooks only
 
             users = read_kubeconfig(kubeconfig)
             access = WebhookAccess(mutating=users, validating=users)
         if resolve:
-            from gateway.transports.webhook.host_overrides import read_places  # noqa: PLC0415 - nobody else needs it
+            from gateway.transports.webhook.host_overrides import read_places  # noqa: PLC0415 - for webhooks only
 
             access = replace(access, resolved=read_places(resolve))
     except AccessError as error:

@@ -1,7 +1,7 @@
 """``admission-gateway render``: the objects that register the gateway with kube-apiserver, to be applied by kubectl.
 
-What kubectl takes goes to the standard output, what its reader must know to the error output. The objects are made
-from a configuration without mistakes only: one with a mistake would register entries that the next, right one renames.
+The objects go to the standard output, errors and warnings to the standard error. A configuration with errors is not
+rendered: it would register entries that the corrected one renames.
 """
 
 import json
@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 import yaml
 
+from gateway.cli.configuration import counted, report_errors
 from gateway.cli.hook_options import chosen_hooks, chosen_registration, require_policies
 from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.policies.model import Configuration
@@ -27,21 +28,21 @@ _WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", 
 
 def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     """See the command."""
-    hooks, theirs = chosen_hooks(values), chosen_registration(values)
+    hooks, of_shell_operator = chosen_hooks(values), chosen_registration(values)
     require_policies(paths, hooks, "PATH")
-    ours = values["service"] is not None or values["url"]
-    ca = values["ca_bundle"] or theirs.ca
+    has_address = values["service"] is not None or values["url"]
+    ca = values["ca_bundle"] or of_shell_operator.ca
     try:
         registrar = Registrar(
             name=values["name"],
-            service=values["service"] if ours else theirs.service,
+            service=values["service"] if has_address else of_shell_operator.service,
             url=values["url"] or "",
             ca_bundle=b"" if ca is None else _certificates(ca),
             kube_version=values["kube_version"],
             excluded_namespaces=values["exclude_namespace"],
         )
     except ValueError as error:
-        raise click.UsageError(f"--service, --url, --kube-version: {error}") from None
+        raise click.UsageError(str(error)) from None
     try:
         configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
     except SourceError as error:
@@ -51,34 +52,35 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     for warning in registration.warnings:
         _warn(warning)
     if not registrar.ca_bundle:
-        _warn("there is no --ca-bundle: kube-apiserver trusts its system's roots only, unless somebody puts one in")
-    click.echo(_SHAPES[output](list(registration.objects)), nl=False)
+        _warn(
+            "--ca-bundle is not set: kube-apiserver verifies the gateway's certificate with its system's roots, unless "
+            "a controller adds a caBundle to the objects"
+        )
+    click.echo(_FORMATS[output](list(registration.objects)), nl=False)
 
 
 def _certificates(path: Path) -> bytes:
-    """The file's bytes, if they are certificates and nothing that must stay secret."""
+    """The file's bytes: certificates, and no private key."""
     from cryptography import x509  # noqa: PLC0415 - it takes as long to load as the rest of the command
 
     try:
         content = path.read_bytes()
         if b"PRIVATE KEY-----" in content:
-            fail(f"--ca-bundle: {path}: holds a private key; name the file of the CA's certificate alone", COULD_NOT)
+            fail(f"--ca-bundle: {path}: contains a private key; use a file with the CA's certificate only", COULD_NOT)
         x509.load_pem_x509_certificates(content)
     except OSError as error:
         fail(f"--ca-bundle: {path}: cannot be read: {error.strerror}; check the path and its permissions", COULD_NOT)
     except ValueError:
-        fail(f"--ca-bundle: {path}: holds no certificates in PEM; name the file of the CA's certificate", COULD_NOT)
+        fail(f"--ca-bundle: {path}: contains no certificates in PEM; use the file of the CA's certificate", COULD_NOT)
     return content
 
 
 def _refuse_errors(configuration: Configuration) -> None:
     for warning in configuration.warnings:
         _warn(str(warning))
-    for error in configuration.errors:
-        note(f"error: {error}", fg="red")
+    report_errors(configuration.errors)
     if configuration.errors:
-        count = len(configuration.errors)
-        fail(f"{count} {'mistake' if count == 1 else 'mistakes'}: nothing is rendered", WRONG_CONFIGURATION)
+        fail(f"the configuration has {counted(len(configuration.errors))}: nothing is rendered", WRONG_CONFIGURATION)
 
 
 def _warn(text: str) -> None:
@@ -86,10 +88,10 @@ def _warn(text: str) -> None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML that every parser reads alike.
+    """YAML that each parser reads in the same way.
 
-    PyYAML writes ``1e3`` and ``y`` as they are, because it reads them as strings; kubectl's parser reads a number and a
-    boolean. So a string is in quotation marks unless it can be nothing else.
+    PyYAML writes ``1e3`` and ``y`` unquoted, because it reads them as strings; kubectl's parser reads a number and a
+    boolean. So a string is quoted unless each parser reads it as a string.
     """
 
     def ignore_aliases(self, _data: Any) -> bool:
@@ -97,8 +99,8 @@ class _Dumper(yaml.SafeDumper):
 
     def text(self, data: str) -> yaml.ScalarNode:
         plain = _PLAIN.fullmatch(data) and data.lower() not in _WORDS
-        legible_as_block = "\n" in data and data.isascii()
-        style = None if plain else "|" if legible_as_block else '"'
+        as_block = "\n" in data and data.isascii()
+        style = None if plain else "|" if as_block else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 
@@ -114,4 +116,4 @@ def _as_json(objects: list[dict[str, Any]]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, indent=2) + "\n"
 
 
-_SHAPES: Final = {"yaml": _as_yaml, "json": _as_json}
+_FORMATS: Final = {"yaml": _as_yaml, "json": _as_json}

@@ -1,17 +1,17 @@
-"""``admission-gateway review``: what would become of these requests? Decided as ``serve`` decides, without a cluster.
+"""``admission-gateway review``: decides requests as ``serve`` does, without a cluster.
 
-The workers of the configuration are reached (and started, where that is the gateway's to do) as by ``serve``; there is
-no listener and no certificate. Each review takes the API server's way through the registration entries: how, and what
-cannot be known offline, is ``gateway.serving.dispatch_simulator``'s to say.
+It connects to the workers of the configuration (and starts those that have a command) as ``serve`` does, without a
+listener and certificates. ``gateway.serving.dispatch_simulator`` calls the registration entries as the API server does,
+and states what cannot be known offline.
 
 Exit codes, for scripts and pipelines:
 
     ====  ==========================================================================================================
     0     every request is allowed
-    1     at least one is refused: denied, or by the failurePolicy of somebody who could not judge; as the API server
-          would refuse it
-    2     at least one could not be decided: a file cannot be read or holds no AdmissionReview, or the configuration
-          cannot be served. The other files are decided all the same.
+    1     at least one is refused, as the API server would refuse it: a policy denies it, or fails under failurePolicy
+          Fail
+    2     at least one could not be decided: a file cannot be read or contains no AdmissionReview, or the configuration
+          cannot be served. The other files are decided nevertheless.
     ====  ==========================================================================================================
 """
 
@@ -57,7 +57,7 @@ _PHASES: Final = {
 }
 
 _WAIT_SECONDS: Final = 1.0
-"""After this long somebody at a terminal wants to know what is waited for."""
+"""Seconds after which the command prints which workers it waits for."""
 
 
 def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> None:
@@ -69,7 +69,7 @@ def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> No
     try:
         configuration = loaded(Source(policies, hooks).read(), unknown=COULD_NOT)
         report_unused_hosts(configuration, transport_config)
-        deciding = _Deciding(
+        command = _ReviewRun(
             configuration,
             phases=_PHASES[values["phase"]],
             as_json=values["output"] == "json",
@@ -78,20 +78,20 @@ def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> No
             prefetch=not values["no_prefetch"],
             transport_config=transport_config,
         )
-        # Before the loop: standard input may take its time, and a signal must end that.
-        reviews = deciding.read(files)
-        code = uvloop.run(deciding.run(reviews)) if reviews else COULD_NOT
+        # Before the loop: standard input may block, and a signal must end that.
+        reviews = command.read(files)
+        code = uvloop.run(command.run(reviews)) if reviews else COULD_NOT
     except SourceError as error:
         fail(str(error), COULD_NOT)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        # Not 1, which would say that somebody was denied.
+        # Not 1, which means that a request is refused.
         fail("interrupted", COULD_NOT)
     finally:
         stop_logs()
     sys.exit(code)
 
 
-class _Deciding:
+class _ReviewRun:
     """One run of the command."""
 
     def __init__(  # noqa: PLR0913 - all but the first by name
@@ -115,7 +115,7 @@ class _Deciding:
         self._code = ALLOWED
 
     def read(self, files: Sequence[str]) -> list[tuple[str, bytes]]:
-        """The reviews in these files, each with what it is called; what is wrong with a file is told."""
+        """The reviews in these files, each with its name. Reports files that cannot be used."""
         found: list[tuple[str, bytes]] = []
         for name in files:
             try:
@@ -125,11 +125,11 @@ class _Deciding:
         return found
 
     async def run(self, reviews: Sequence[tuple[str, bytes]]) -> int:
-        """Decide all of them; the exit code."""
+        """Decide all reviews; returns the exit code."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine of a loop that runs
         for number in (signal.SIGTERM, signal.SIGHUP):
-            # A terminal that is closed as well: workers and hooks that were started here would run on.
+            # A closed terminal sends SIGHUP: without this, workers and hooks that were started here would continue.
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         async with self._workers() as loaded:
             simulator = DispatchSimulator(loaded, self._patch_limits, prefetch=self._prefetch)
@@ -139,7 +139,7 @@ class _Deciding:
 
     @asynccontextmanager
     async def _workers(self) -> AsyncIterator[LoadedConfiguration]:
-        """The configuration at work; nothing of it is left at the end."""
+        """The loaded configuration; at the end, its workers are closed."""
         pool = WorkerPool(self._transport_limits, config=self._transport_config)
         loaded = LoadedConfiguration(self._configuration, pool, limits=self._transport_limits)
         names = ", ".join(sorted(self._configuration.workers))
@@ -160,31 +160,31 @@ class _Deciding:
         try:
             request = self._decoded(body)
             for phase in self._phases:
-                walk = await simulator.walk(phase, request)
-                self._show(source, walk)
-                if not walk.allowed:
+                simulation = await simulator.walk(phase, request)
+                self._show(source, simulation)
+                if not simulation.allowed:
                     return
-                request = after_mutation(walk)
+                request = after_mutation(simulation)
         except (ReviewError, UnconvertedError) as error:
             self._could_not(source, str(error))
 
     def _decoded(self, body: bytes) -> Request:
         if len(body) > self._limits.body_bytes:
             raise ReviewError(
-                f"the review has {len(body)} bytes, more than {self._limits.body_bytes} (--limit-body-bytes): serve "
-                "refuses it with code 413"
+                f"the review has {len(body)} bytes, the limit is {self._limits.body_bytes} (--limit-body-bytes): serve "
+                "rejects it with code 413"
             )
         return decode(body, depth=self._limits.depth)
 
-    def _show(self, source: str, walk: Simulation) -> None:
-        if not walk.allowed and self._code == ALLOWED:
+    def _show(self, source: str, simulation: Simulation) -> None:
+        if not simulation.allowed and self._code == ALLOWED:
             self._code = DENIED
         if self._as_json:
-            click.echo(decision_document(source, walk))
+            click.echo(decision_document(source, simulation))
         else:
-            for line in reported(source, walk, first=walk.phase is self._phases[0]):
+            for line in reported(source, simulation, first=simulation.phase is self._phases[0]):
                 click.echo(line)
 
     def _could_not(self, source: str, why: str) -> None:
         self._code = COULD_NOT
-        note(f"admission-gateway: {source}: {why}", fg="red")
+        note(f"error: {source}: {why}", fg="red")

@@ -1,7 +1,7 @@
-"""The reviews in files: one AdmissionReview, several JSON texts one after another, or YAML with several documents.
+"""Reads AdmissionReviews from files: one or several JSON texts, or YAML documents.
 
-JSON is passed on byte by byte, since a review's own bytes are what is judged; YAML becomes JSON as kubectl makes it.
-A file with a mistake in it gives nothing: half a file of reviews may be none that anybody meant.
+JSON is passed on unchanged, since the gateway decides a review's bytes; YAML becomes JSON as in kubectl. A file with an
+error yields no review: a part of it may not be what its author intended.
 """
 
 import json
@@ -23,23 +23,23 @@ _DECODER: Final = json.JSONDecoder()
 
 
 class FileError(Exception):
-    """A file holds no reviews; ``str(error)`` says why, in one line, without its name."""
+    """A file cannot be used; ``str(error)`` states why, in one line, without its name."""
 
 
 def read_reviews(name: str) -> list[bytes]:
     """The JSON texts in a file (``-``: standard input), at least one.
 
     Raises:
-        FileError: it cannot be read, or holds something else.
+        FileError: it cannot be read, or contains something else.
     """
     content = _read(name)
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise FileError(f"not UTF-8: byte {error.start} {error.reason}") from None
+        raise FileError(f"invalid UTF-8: byte {error.start}: {error.reason}") from None
     found = _json(text) if text.lstrip(_BLANK)[:1] in {"{", "["} else _yaml(name, content)
     if not found:
-        raise FileError("there is no AdmissionReview in it")
+        raise FileError("contains no AdmissionReview")
     return found
 
 
@@ -54,7 +54,7 @@ def _read(name: str) -> bytes:
         observed = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise FileError(f"cannot be read: {observed}; check the path and its permissions") from None
     if len(content) > MAX_FILE_BYTES:
-        raise FileError(f"larger than {MAX_FILE_BYTES} bytes; split it into several")
+        raise FileError(f"larger than {MAX_FILE_BYTES} bytes; split the file")
     return content
 
 
@@ -65,11 +65,11 @@ def _json(text: str) -> list[bytes]:
         try:
             _, end = _DECODER.raw_decode(text, position)
         except json.JSONDecodeError as error:
-            raise FileError(f"not JSON: line {error.lineno} column {error.colno}: {error.msg}") from None
+            raise FileError(f"invalid JSON: line {error.lineno} column {error.colno}: {error.msg}") from None
         except RecursionError:
-            raise FileError("not JSON that can be read: it nests too deep") from None
+            raise FileError("invalid JSON: nested too deeply") from None
         except ValueError as error:  # a number of more than 4300 digits
-            raise FileError(f"not JSON that can be read: {error}") from None
+            raise FileError(f"invalid JSON: {error}") from None
         found.append(text[position:end].encode())
         position = _next(text, end)
     return found
@@ -84,7 +84,7 @@ def _next(text: str, position: int) -> int:
 def _yaml(name: str, content: bytes) -> list[bytes]:
     nodes, error = read_documents(SourceText(name=name, content=content))
     if error is not None:
-        raise FileError(f"not YAML: line {error.line}: {error}")
+        raise FileError(f"invalid YAML: line {error.line}: {error}")
     return [_encoded(node) for node in nodes]
 
 
@@ -92,7 +92,7 @@ def _encoded(node: Node) -> bytes:
     try:
         return json.dumps(_plain(node), allow_nan=False, ensure_ascii=False).encode()
     except ValueError as error:
-        raise FileError(f"line {node.line}: has no form in JSON: {error}") from None
+        raise FileError(f"line {node.line}: cannot be converted to JSON: {error}") from None
 
 
 def _plain(node: Node) -> Any:
@@ -104,13 +104,13 @@ def _plain(node: Node) -> Any:
     return [_plain(element) for element in value] if isinstance(value, list) else value
 
 
-def place(name: str, number: int, count: int) -> str:
-    """What a review is called: its file, and its number in there where there are several."""
-    shown = "<stdin>" if name == STDIN else name.encode(errors="replace").decode()
-    return shown if count == 1 else f"{shown} ({number})"
+def review_name(name: str, number: int, count: int) -> str:
+    """The name of a review: its file, and if the file has several, its number."""
+    file = "<stdin>" if name == STDIN else name.encode(errors="replace").decode()
+    return file if count == 1 else f"{file} ({number})"
 
 
 def documents(name: str) -> Iterator[tuple[str, bytes]]:
-    """Each review of a file with what it is called. Raises FileError."""
+    """Each review of a file with its name. Raises FileError."""
     found = read_reviews(name)
-    return ((place(name, number, len(found)), body) for number, body in enumerate(found, 1))
+    return ((review_name(name, number, len(found)), body) for number, body in enumerate(found, 1))

@@ -1,4 +1,4 @@
-"""``review``'s report for people: what each request comes to, in whose name, and who changed what."""
+"""``review``'s report as text: the decision on each request, and what each policy decides and changes."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -18,40 +18,40 @@ from gateway.review.request import Request
 from gateway.serving.dispatch_simulator import SimulatedCall, Simulation, is_unsent
 
 _WIDTH: Final = 112
-"""Columns, as of the demonstration."""
+"""Columns, as in ``demo``."""
 _CHANGES_SHOWN: Final = 20
 
 _VERBS: Final = {Phase.MUTATING: "mutate", Phase.VALIDATING: "validate"}
 
 
-def reported(source: str, walk: Simulation, *, first: bool) -> Iterator[str]:
-    """The lines about one phase of a review; with ``first``, what the review is about goes before."""
+def reported(source: str, simulation: Simulation, *, first: bool) -> Iterator[str]:
+    """The lines about one phase of a review; with ``first``, preceded by its title."""
     if first:
-        yield click.style(f"{clean(source)}: {title(walk.request)}", bold=True)
-    word = outcome("allowed" if walk.allowed else "refused", walk.status)
-    yield f"  {_VERBS[walk.phase]:<8} {click.style(word, fg='green' if walk.allowed else 'red', bold=True)}"
-    if walk.status is not None:
-        for line in clean(walk.status.message).splitlines() or [""]:
+        yield click.style(f"{clean(source)}: {title(simulation.request)}", bold=True)
+    word = outcome("allowed" if simulation.allowed else "refused", simulation.status)
+    yield f"  {_VERBS[simulation.phase]:<8} {click.style(word, fg='green' if simulation.allowed else 'red', bold=True)}"
+    if simulation.status is not None:
+        for line in clean(simulation.status.message).splitlines() or [""]:
             yield f"    {line}"
-    called = [visit for visit in walk.visits if any(call.matched for call in visit.decision.calls)]
-    for visit in walk.visits:
+    called = [visit for visit in simulation.visits if any(call.matched for call in visit.decision.calls)]
+    for visit in simulation.visits:
         yield from _visit(visit)
-    if is_unsent(walk.request):
-        kind = clean(walk.request.kind.kind)
-        yield f"    not judged: the API server sends a {kind} to no webhook but those from its manifest files"
+    if is_unsent(simulation.request):
+        kind = clean(simulation.request.kind.kind)
+        yield f"    not judged: kube-apiserver sends a {kind} only to webhooks from its manifest files"
     elif not called:
-        yield "    no policy is about this request"
-    for warning in walk.warnings:
+        yield "    no policy matches this request"
+    for warning in simulation.warnings:
         yield f"    warning: {clean(warning)}"
-    for key, value in walk.audit_annotations.items():
+    for key, value in simulation.audit_annotations.items():
         yield f"    audit: {clean(f'{key}: {value}')}"
 
 
 def _visit(visit: SimulatedCall) -> Iterator[str]:
     yield f"    entry {visit.entry.name}{', reinvoked' if visit.round else ''}"
     for call in visit.decision.all_calls:
-        who = f"{click.style(call.label, bold=call.matched)}{_mode(call)}{', again' if call.round else ''}"
-        yield f"      {who}: {_verdict(call)}"
+        label = f"{click.style(call.label, bold=call.matched)}{_mode(call)}{', again' if call.round else ''}"
+        yield f"      {label}: {_verdict(call)}"
         for sentence in sentences(call):
             for line in sentence.text.splitlines():
                 yield f"        {line}"
@@ -69,7 +69,7 @@ def _verdict(call: InvocationRecord) -> str:
     if not call.matched:
         return f"not matched: {clean(call.why)}"
     for sentence in sentences(call):
-        ignored = ", let pass by failurePolicy Ignore" if call.failed_open else ""
+        ignored = ", ignored by failurePolicy Ignore" if call.failed_open else ""
         return click.style(sentence.verb, fg=sentence.colour) + ignored
     if call.would_change:
         return "allows, and would change"
@@ -77,7 +77,7 @@ def _verdict(call: InvocationRecord) -> str:
 
 
 def _hint(call: InvocationRecord) -> Iterator[str]:
-    """What to do about a failure that is told in kube-apiserver's words; clients find it in details.causes."""
+    """What to do about a failure whose message is kube-apiserver's; clients find it in details.causes."""
     if isinstance(call.answer, Failure) and call.answer.hint:
         yield f"        {' '.join(clean(call.answer.hint).split())}"
 
@@ -85,7 +85,7 @@ def _hint(call: InvocationRecord) -> Iterator[str]:
 def _conflicts(call: InvocationRecord) -> Iterator[str]:
     for conflict in call.conflicts[:_CHANGES_SHOWN]:
         rule = f"onConflict {conflict.rule}: {'not applied' if conflict.rule is OnConflict.DENY else 'applied'}"
-        text = f"in conflict with {', '.join(conflict.with_policies)} over {conflict.path} ({rule})"
+        text = f"conflicts with {', '.join(conflict.with_policies)} at {conflict.path} ({rule})"
         yield f"        {click.style(short(clean(text), _WIDTH - 8), fg='yellow')}"
     if len(call.conflicts) > _CHANGES_SHOWN:
         least = "at least " if len(call.conflicts) == CONFLICTS_KEPT else ""
@@ -93,7 +93,7 @@ def _conflicts(call: InvocationRecord) -> Iterator[str]:
 
 
 def _rewritten(decision: Decision) -> Iterator[str]:
-    """Whose the fields are that more than one policy has written: of the others it stands above."""
+    """The writers of fields that more than one policy has written; the other fields are listed at their policy."""
     rewritten = [each for each in decision.field_changes if each.earlier]
     for each in rewritten[:_CHANGES_SHOWN]:
         writers = " then ".join(
@@ -107,7 +107,7 @@ def _rewritten(decision: Decision) -> Iterator[str]:
 def _changes(operations: tuple[Operation, ...], call: InvocationRecord, request: Request) -> Iterator[str]:
     for operation in operations[:_CHANGES_SHOWN]:
         if operation.op != "remove" and hides(request, [call], operation):
-            # Reports are pasted into tickets.
+            # Reports are pasted into tickets, so hidden values are not printed.
             hidden = f"(a value with the digest {digest(operation.value, request.uid.encode())})"
             yield f"        {change(replace(operation, value=hidden), _WIDTH - 16)}"
         else:

@@ -1,11 +1,11 @@
-"""The SDKs' sources, for a project that takes a copy with it: they are on no package index yet.
+"""The SDKs' sources, which are copied into a project: they are on no package index yet.
 
 They are found beside this package (in a wheel, as ``sdks/LANG``) or in the checkout that this package is part of
-(``workers/LANG``). What is copied is what builds a worker: no tests, no samples, nothing that was built.
+(``workers/LANG``). A project gets what builds a worker: no tests, no samples, no build results.
 
-A project depends on exactly what its SDK was tested with. So what pins versions is made from the SDK's own files: the
+A project depends on the versions with which its SDK was tested. So its pinned versions come from the SDK's files: the
 ``require`` lines of go.mod, package-lock.json, the versions in Cargo.toml and pom.xml. (Python's requirements.txt is a
-template of its own; a test sees that the SDK can be installed with it.)
+template of its own; a test compares its versions.)
 """
 
 import json
@@ -19,30 +19,30 @@ from msgspec import Struct
 
 
 class SdkError(Exception):
-    """An SDK's sources are not there, or not what they should be."""
+    """An SDK's sources are missing or unusable."""
 
 
 class Sdk(Struct, frozen=True, kw_only=True):
     """What is copied of an SDK.
 
     Attributes:
-        files: patterns of what is copied, in the SDK's folder.
-        but: patterns of what is not, although ``files`` says so.
-        pins: the file beside them that pins what the SDK needs; "": one of ``files``. It is not copied.
+        files: patterns of what is copied from the SDK's folder.
+        excluded: patterns of what is not copied although ``files`` matches it.
+        pins: the file that pins the SDK's dependencies, which is not copied; "": one of ``files``.
     """
 
     files: tuple[str, ...]
-    but: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     pins: str = ""
 
 
 _ALWAYS: Final = ("LICENSE", "README.md")
 
 SDKS: Final[Mapping[str, Sdk]] = {
-    "go": Sdk(files=("go.mod", "go.sum", "*.go", "workerv1/*.go"), but=("*_test.go",)),
+    "go": Sdk(files=("go.mod", "go.sum", "*.go", "workerv1/*.go"), excluded=("*_test.go",)),
     "java": Sdk(files=("pom.xml", "sdk/pom.xml", "sdk/src/main/**/*")),
     "node": Sdk(files=("package.json", "src/**/*", "types/**/*", "proto/**/*"), pins="package-lock.json"),
-    "python": Sdk(files=("pyproject.toml", "admission_worker/**/*"), but=("admission_worker/samples/**",)),
+    "python": Sdk(files=("pyproject.toml", "admission_worker/**/*"), excluded=("admission_worker/samples/**",)),
     "rust": Sdk(files=("Cargo.toml", "src/**/*")),
 }
 
@@ -50,7 +50,7 @@ _NEVER: Final = {"__pycache__", "node_modules", "target", "bin", ".git", ".DS_St
 
 
 def sdk_folder(language: str) -> Path:
-    """Where an SDK's sources are.
+    """The folder of an SDK's sources.
 
     Raises:
         SdkError: neither beside this package nor in a checkout around it.
@@ -61,16 +61,16 @@ def sdk_folder(language: str) -> Path:
         if (place / SDKS[language].files[0]).is_file():
             return place
     raise SdkError(
-        f"the sources of the {language} SDK are not there: looked for {SDKS[language].files[0]} in "
-        f"{' and '.join(map(str, places))}; install admission-gateway again, or run it from a checkout"
+        f"the sources of the {language} SDK are missing: no {SDKS[language].files[0]} in "
+        f"{' or '.join(map(str, places))}; reinstall admission-gateway, or run it from a checkout"
     )
 
 
 def sdk_files(language: str) -> dict[str, bytes]:
-    """What a project takes of an SDK: contents by path in its folder.
+    """The files of an SDK that are copied: contents by path in its folder.
 
     Raises:
-        SdkError: the sources are not there, or one cannot be read.
+        SdkError: the sources are missing, or one cannot be read.
     """
     folder, sdk = sdk_folder(language), SDKS[language]
     try:
@@ -88,22 +88,22 @@ def _chosen(folder: Path, sdk: Sdk) -> Iterator[Path]:
     found = {path for pattern in (*sdk.files, *_ALWAYS) for path in folder.glob(pattern) if path.is_file()}
     for path in sorted(found):
         inside = path.relative_to(folder)
-        if _NEVER.isdisjoint(inside.parts) and not any(_within(inside, pattern) for pattern in sdk.but):
+        if _NEVER.isdisjoint(inside.parts) and not any(_within(inside, pattern) for pattern in sdk.excluded):
             yield path
 
 
 def _within(path: Path, pattern: str) -> bool:
-    """Whether a path is meant: ``*_test.go`` by its name, ``samples/**`` by the folder around it."""
+    """Whether a pattern matches a path: ``*_test.go`` by its name, ``samples/**`` by its folder."""
     if pattern.endswith("/**"):
         return Path(pattern.removesuffix("/**")) in path.parents
     return path.match(pattern)
 
 
 def values(language: str) -> dict[str, str]:
-    """What the project's templates say of its SDK: placeholders and what stands there.
+    """The placeholders of templates that depend on the SDK, and their values.
 
     Raises:
-        SdkError: the sources are not there, or do not hold it.
+        SdkError: the sources are missing, or lack a value.
     """
     folder = sdk_folder(language)
     try:
@@ -118,16 +118,16 @@ def values(language: str) -> dict[str, str]:
                 return {}
     except (OSError, ValueError, KeyError, AttributeError) as error:
         raise SdkError(
-            f"the {language} SDK in {folder} does not say what it depends on: {type(error).__name__}: {error}; "
-            "install admission-gateway again, or run it from a sound checkout"
+            f"the {language} SDK in {folder} does not declare its dependencies: {type(error).__name__}: {error}; "
+            "reinstall admission-gateway, or run it from a complete checkout"
         ) from error
 
 
 def made_files(language: str, name: str) -> dict[str, bytes]:
-    """Files of a project that are made from its SDK's: locks, for a project of this name.
+    """Files of a project that are made from its SDK's: the locks of a project with this name.
 
     Raises:
-        SdkError: the sources are not there, or do not hold it.
+        SdkError: the sources are missing, or lack a value.
     """
     folder = sdk_folder(language)
     try:
@@ -142,21 +142,21 @@ def made_files(language: str, name: str) -> dict[str, bytes]:
                 return {}
     except (OSError, ValueError, KeyError) as error:
         raise SdkError(
-            f"the {language} SDK in {folder} has no usable lock: {type(error).__name__}: {error}; "
-            "install admission-gateway again, or run it from a sound checkout"
+            f"the {language} SDK in {folder} has no usable lock file: {type(error).__name__}: {error}; "
+            "reinstall admission-gateway, or run it from a complete checkout"
         ) from error
 
 
-_ONLY_FOR_ITSELF: Final = ("devDependencies", "scripts")
+_DEVELOPMENT_KEYS: Final = ("devDependencies", "scripts")
 
 
 def _published(manifest: dict[str, Any]) -> bytes:
-    """An npm package as it would be published: npm installs what a linked package is developed with, too."""
-    return _json({key: value for key, value in manifest.items() if key not in _ONLY_FOR_ITSELF})
+    """An npm package as it would be published: npm also installs devDependencies of a linked package."""
+    return _json({key: value for key, value in manifest.items() if key not in _DEVELOPMENT_KEYS})
 
 
 _GO_TOOL: Final = "/cmd/"
-"""Modules of generators, which nobody needs who builds a worker."""
+"""Modules of generators, which are not needed to build a worker."""
 
 
 def _go_values(text: str) -> dict[str, str]:
@@ -189,15 +189,15 @@ def _java_values(pom: str) -> dict[str, str]:
 
 
 def _node_lock(lock: dict[str, Any], name: str) -> bytes:
-    """The lock of a project that depends on the SDK in ``sdk/`` alone: the SDK's own, without what its tests need."""
+    """The lock of a project that depends on the SDK in ``sdk/`` only: the SDK's own, without its devDependencies."""
     packages = lock["packages"]
-    ours = {key: value for key, value in packages[""].items() if key != "devDependencies"}
+    sdk = {key: value for key, value in packages[""].items() if key != "devDependencies"}
     project = f"{name}-policies"
     root = {
         "name": project,
         "version": "0.1.0",
         "dependencies": {"admission-worker": "file:sdk"},
-        "engines": ours.get("engines", {}),
+        "engines": sdk.get("engines", {}),
     }
     needed = {
         place: {key: value for key, value in entry.items() if key != "devOptional"}
@@ -213,7 +213,7 @@ def _node_lock(lock: dict[str, Any], name: str) -> bytes:
             "": root,
             "node_modules/admission-worker": {"resolved": "sdk", "link": True},
             **needed,
-            "sdk": ours,
+            "sdk": sdk,
         },
     }
     return _json(made)

@@ -55,7 +55,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     require_policies(policies, hooks, "--policies")
     cert, key = _certificate(values, server)
     if values["seal_key_file"] is not None and not values["redis"]:
-        raise click.UsageError("--seal-key-file seals entries in Redis, and there is none; give --redis too")
+        raise click.UsageError("--seal-key-file requires --redis: it encrypts entries in Redis")
     metrics = Metrics()
     stop_logs = configure_logs(
         level=values["log_level"], form=values["log_format"], dropped=lambda: metrics.count(LIMIT_HITS, LOG_LINES)
@@ -93,7 +93,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
         uvloop.run(_serve(Gateway(configuration, settings, metrics, watched=watched)))
     except StrictError as error:
         report_errors(each for each in error.errors if each not in configuration.errors)
-        fail(f"{counted(len(error.errors))}, and --strict was given: nothing is served", WRONG_CONFIGURATION)
+        fail(f"not served: {counted(len(error.errors))} in the configuration with --strict", WRONG_CONFIGURATION)
     except (SourceError, CacheError, TlsError, CertificateError, ListenError) as error:
         fail(str(error), COULD_NOT)
     finally:
@@ -114,13 +114,13 @@ def _certificate(values: dict[str, Any], server: Server) -> tuple[Path | None, P
     pair = (values["tls_cert"], values["tls_key"])
     development = values["tls_dev_dir"] is not None
     if development and (any(pair) or server.names_files):
-        theirs = "--tls-cert and --tls-key" if any(pair) else "--validating-webhook-server-cert and -server-key"
-        raise click.UsageError(f"--tls-dev-dir makes certificate and key itself; give either it, or {theirs}")
+        files = "--tls-cert and --tls-key" if any(pair) else "--validating-webhook-server-cert and -server-key"
+        raise click.UsageError(f"--tls-dev-dir cannot be combined with {files}: it creates certificate and key")
     if development:
         return None, None
     cert, key = pair[0] or server.cert, pair[1] or server.key
     if cert is None or key is None or (any(pair) and not all(pair) and not server.names_files):
-        raise click.UsageError("no certificate: give --tls-cert and --tls-key, or --tls-dev-dir for development")
+        raise click.UsageError("no certificate: set --tls-cert and --tls-key, or --tls-dev-dir for development")
     return cert, key
 
 
@@ -137,22 +137,22 @@ async def _serve(gateway: Gateway) -> None:
     if gateway.certificates is not None:
         note(f"caBundle: {gateway.certificates.ca_bundle}", err=False)
     note(
-        f"serving https://{_shown(host)}:{port}/mutate and /validate; http://{_shown(admin_host)}:{admin_port}/readyz",
+        f"serving https://{_url_host(host)}:{port}/mutate and /validate; http://{_url_host(admin_host)}:{admin_port}/readyz",
         err=False,
     )
     if gateway.settings.strict:
         for each in gateway.unavailable:
             note(f"warning: {each.policy.place}: not verified: {each.message}", fg="yellow")
-    _quiet_collector()
+    _configure_garbage_collection()
     await serve_until(stop, gateway)
 
 
-def _quiet_collector() -> None:
-    """Enable garbage collection, and exempt the startup's objects: they live as long as the process."""
+def _configure_garbage_collection() -> None:
+    """Enable garbage collection, except of the startup's objects: they live as long as the process."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 10, 10)
 
 
-def _shown(host: str) -> str:
+def _url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host

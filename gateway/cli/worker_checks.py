@@ -1,6 +1,6 @@
-"""What the workers of a configuration say to it, for ``check --with-workers``: they are started or called.
+"""Verifies a configuration with its workers, for ``check --with-workers``: starts or connects to them.
 
-It is a module of its own because it needs all that calls workers, which ``check`` alone does without.
+It is a separate module because it imports what calls workers, which ``check`` alone does not need.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from gateway.transports.limits import TransportLimits
 from gateway.transports.transport_config import TransportConfig
 from gateway.transports.verification import Verification, verified
 
-NOTHING: Final = Verification(refused=(), workers=())
+_NO_WORKERS: Final = Verification(refused=(), workers=())
 
 
 def verify(configuration: Configuration, unstartable: Iterable[str], values: dict[str, Any]) -> Verification:
-    """Call the workers, but for those of these names; who is waited for is told on the standard error.
+    """Call all workers but ``unstartable``; prints their names to the standard error.
 
     Args:
         configuration: not ``fatal``.
@@ -34,12 +34,12 @@ def verify(configuration: Configuration, unstartable: Iterable[str], values: dic
         values: the command's options.
     """
     transport_config, seconds = chosen_transport_config(values), values["worker_startup_timeout"]
-    left_out = set(unstartable)
-    called = {name: worker for name, worker in configuration.workers.items() if name not in left_out}
+    excluded = set(unstartable)
+    called = {name: worker for name, worker in configuration.workers.items() if name not in excluded}
     names = [one_line(name) for name, worker in called.items() if worker.webhook is None]
     if not names:
-        return NOTHING
-    click.echo(f"asking the workers, for {seconds:g} s at most: {', '.join(names)}", err=True)
+        return _NO_WORKERS
+    click.echo(f"waiting up to {seconds:g} s for workers: {', '.join(names)}", err=True)
     stop_logs = configure_logs(level=values["log_level"], form="text")
     try:
         return uvloop.run(_verified(replace(configuration, workers=called), transport_config, seconds))
@@ -50,7 +50,7 @@ def verify(configuration: Configuration, unstartable: Iterable[str], values: dic
 
 
 def refusals(verification: Verification) -> tuple[ConfigurationError, ...]:
-    """What workers refuse, as mistakes of the configuration."""
+    """What workers reject, as errors of the configuration."""
     return tuple(error for policy in verification.refused for error in policy.errors)
 
 
@@ -58,6 +58,6 @@ async def _verified(configuration: Configuration, transport_config: TransportCon
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine of a loop that runs
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # A terminal that is closed as well: workers that were started here would run on.
+        # A closed terminal sends SIGHUP: without this, workers that were started here would continue.
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await verified(configuration, TransportLimits(), transport_config, wait_seconds=seconds)

@@ -76,7 +76,7 @@ class Registrar(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if (self.service is None) == (not self.url):
-            raise ValueError("exactly one of service and url says how the gateway is reached")
+            raise ValueError("exactly one of service and url must be set")
         if self.kube_version < V1:
             raise ValueError(
                 f"Kubernetes {self.kube_version} has no admissionregistration.k8s.io/v1, which {V1} brought; "

@@ -92,7 +92,7 @@ def test_all_mistakes_at_once(run, written):
     assert 'policies[1].failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore"' in mistakes
     assert "policies[0].rules[0].operations: Required value" in mistakes
     assert f"{len(mistakes)} errors, 0 warnings" in lines
-    assert sum(line.endswith("has mistakes, so it fails") for line in lines) == 2
+    assert sum(line.endswith("has errors, so each call fails") for line in lines) == 2
 
 
 def test_native_mistakes(run, tmp_path):
@@ -119,7 +119,7 @@ def test_who_judges_is_unknown(run, tmp_path):
     path = tmp_path / "policies.yaml"
     path.write_text("kind: Worker\n---\nkind: Unknown\napiVersion: v1\n")
     done = run("check", path)
-    assert "who judges cannot be known" in done.out
+    assert "the policies are not known" in done.out
     assert "call" not in done.out
     document = report(run, path, code=1)
     assert (document["fatal"], document["phases"]) == (True, None)
@@ -296,7 +296,7 @@ KEY = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (None, "No such file or directory; make it with `openssl rand -base64 32`, or correct the path; until"),
+        (None, "No such file or directory; create it with `openssl rand -base64 32`, or correct the path; until"),
         ("", "no key in it; make one with"),
         ("secret", "line 1: expected base64 of 32 bytes"),
         (KEY, ""),
@@ -320,7 +320,7 @@ def test_the_key_file_of_a_queue(run, tmp_path, content, expected):
             None,
             "No such file or directory, so the worker cannot be started; install the hook there, or correct the path",
         ),
-        (0o644, "it is not executable, so the worker cannot be started; chmod +x"),
+        (0o644, "not executable, so the worker cannot be started; run chmod +x"),
         (0o755, ""),
     ],
 )
@@ -347,7 +347,7 @@ def test_what_is_no_file_is_not_waited_for(run, tmp_path, name):
 COMMANDS = {
     "no-such-program-here": 'program "no-such-program-here" is not on the PATH, so the worker cannot be started',
     "./nothing": "nothing: No such file or directory, so the worker cannot be started; build it, or correct the path",
-    "./plain": "plain: it is not executable, so the worker cannot be started; chmod +x ",
+    "./plain": "plain: not executable, so the worker cannot be started; run chmod +x ",
 }
 
 

@@ -83,7 +83,7 @@ def test_what_a_worker_behind_a_queue_refuses_is_told_at_its_place(checked, brid
         policy("c", policy="required-labels", settings={"labels": {"team": "a"}}),
         redis=redis,
     )
-    assert (code, told) == (1, f"asking the workers, for {WAIT_SECONDS:g} s at most: queued\n")
+    assert (code, told) == (1, f"waiting up to {WAIT_SECONDS:g} s for workers: queued\n")
     assert [error["path"] for error in report["errors"]] == ["policies[0].policy", "policies[1].settings.extra"]
     assert report["errors"][0]["message"] == "worker 'queued' holds no policy 'required-lables'"
     assert report["errors"][0]["hint"].startswith('did you mean "required-labels"?')

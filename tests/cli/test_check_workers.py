@@ -51,7 +51,7 @@ def test_what_workers_refuse_is_told_at_its_place(checked):
             policy("e", policy="required-labels", settings={"labels": {"team": "a"}}),
         ],
     )
-    assert (code, told) == (1, f"asking the workers, for {WAIT_SECONDS:g} s at most: samples\n")
+    assert (code, told) == (1, f"waiting up to {WAIT_SECONDS:g} s for workers: samples\n")
     assert [error["path"] for error in report["errors"]] == [
         "policies[0].policy",
         "policies[1].settings.extra",

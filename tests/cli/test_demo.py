@@ -57,7 +57,7 @@ def test_each_review_is_told(demo):
         assert f"{request['operation']} {request['resource']['resource']}" in line
         assert re.search(r"\b(allowed|denied)\b", line)
     assert not re.search(r"\bfailed\b", done.out)
-    assert "Serving on" not in done.out
+    assert "Serving until" not in done.out
 
 
 def test_a_story_fits_a_screen(demo):
@@ -70,21 +70,23 @@ def test_a_story_fits_a_screen(demo):
     assert re.search(r"default-labels\s+add\s+/metadata/labels/", done.out)
     assert re.search(r"no-privileged\s+denies\s+privileged containers are not allowed", done.out)
     assert "curl" not in done.out
-    assert lines[-1] == "Without --once it keeps serving, and says how to send your own reviews."
+    assert lines[-1] == "Without --once it continues to serve, and prints how to send your own reviews."
 
 
 def test_an_answer_is_remembered(demo):
     """The first review once more is answered by the cache where its policies have one."""
     done = demo("--once")
-    assert re.search(r"^The first one once more: [1-9]\d* of \d+ answers came from the cache", done.out, re.MULTILINE)
+    assert re.search(
+        r"^The first review repeated: [1-9]\d* of \d+ verdicts came from the cache", done.out, re.MULTILINE
+    )
 
 
 def test_a_demonstration_of_nothing_says_what_it_lacks(run, tmp_path):
     """In a folder without reviews there is nothing to show: exit code 2, one line, and what to do."""
     done = run("demo", "--once", "--examples", tmp_path)
     assert (done.code, done.out) == (2, "")
-    assert "there are no reviews in" in done.err
-    assert "give --examples" in done.err
+    assert "no reviews in" in done.err
+    assert "--examples must be" in done.err
 
 
 def test_a_demonstration_serves_on_until_it_is_told_to_stop(demo_started):
@@ -92,7 +94,7 @@ def test_a_demonstration_serves_on_until_it_is_told_to_stop(demo_started):
     process, lines = demo_started()
     curl = re.compile(r"  curl --cacert \S+ -H 'Content-Type: application/json' 'https://127.0.0.1:\d+/mutate")
     assert lines.find(curl.match) is not None
-    assert lines.find(lambda line: line == "Serving on until Ctrl-C.") is not None
+    assert lines.find(lambda line: line == "Serving until Ctrl-C.") is not None
     # zsh takes a question mark that is not quoted for a pattern.
     assert not [line for line in lines if "?" in re.sub(r"'[^']*'", "", line) and "http" in line]
     process.send_signal(signal.SIGTERM)

@@ -165,9 +165,8 @@ def test_a_conflict_is_named(rule):
     ]
     assert second["reason"] == ("PATCH_CONFLICT" if rule is OnConflict.DENY else "")
     applied = "not applied" if rule is OnConflict.DENY else "applied"
-    assert (
-        f"in conflict with a.test.example.com over /metadata/labels/x (onConflict {rule.value}: {applied})"
-        in text_of(*chain)
+    assert f"conflicts with a.test.example.com at /metadata/labels/x (onConflict {rule.value}: {applied})" in text_of(
+        *chain
     )
 
 

@@ -103,7 +103,7 @@ def test_an_error_of_a_hook_prevents_the_start(run, folder):
     done = run("serve", "--hooks-dir", folder, *CERTIFICATE)
     assert done.code == 1
     assert f"error: {broken}:1: exited with status 1" in done.err
-    assert "nothing is served" in done.err
+    assert "its policies are not known" in done.err
 
 
 def test_the_limit_of_config_is_that_of_the_option(settings, folder):
@@ -135,7 +135,7 @@ def test_render_prefers_our_options(run, folder):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--validating-webhook-service-name", "svc"), "give --namespace too"),
+        (("--validating-webhook-service-name", "svc"), "set --namespace"),
         (("--namespace", "A"), "RFC 1123 label"),
         (("--namespace", "a", "--validating-webhook-service-name", "a.b"), "must not contain dots"),
         (("--validating-webhook-configuration-name", "A", *SERVICE), "RFC 1123 subdomain"),
@@ -223,7 +223,7 @@ def test_the_gateways_options_take_precedence(settings):
 def test_development_certificates_stand_in_for_the_default_ones(settings, tmp_path):
     """But not for certificates that are given."""
     assert settings("--tls-dev-dir", tmp_path / "dev", VALIDATING_WEBHOOK_LISTEN_PORT="1").tls_cert is None
-    with pytest.raises(click.ClickException, match="give either it, or --validating-webhook-server-cert"):
+    with pytest.raises(click.ClickException, match="cannot be combined with --validating-webhook-server-cert"):
         settings("--tls-dev-dir", tmp_path / "dev", VALIDATING_WEBHOOK_SERVER_CERT="/theirs/cert")
 
 

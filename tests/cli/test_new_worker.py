@@ -58,9 +58,9 @@ def test_all_mistakes_at_once(run, tmp_path):
     done = run("new-worker", "--lang", "go", "--namespace", "A", "--directory", tmp_path, "B")
     assert (done.code, done.out) == (2, "")
     name, namespace, directory = done.err.splitlines()
-    assert name.startswith("admission-gateway: NAME: 'B' cannot be")
-    assert namespace.startswith("admission-gateway: --namespace: 'A' cannot be")
-    assert directory.startswith(f"admission-gateway: {tmp_path} is not empty: it holds notes.txt; give another NAME")
+    assert name.startswith("error: NAME: 'B' is not a valid name")
+    assert namespace.startswith("error: --namespace: 'A' is not a valid namespace")
+    assert directory.startswith(f"error: {tmp_path} is not empty: it contains notes.txt; use another NAME")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
@@ -71,7 +71,7 @@ def test_a_file_in_the_way(run, tmp_path):
     for name in ("file", "link"):
         done = run("new-worker", "--lang", "go", "--directory", tmp_path / name, NAME)
         assert (done.code, done.out) == (2, "")
-        assert "is there, and no directory" in done.err
+        assert "exists and is not a directory" in done.err
     assert (tmp_path / "file").read_text() == "mine"
     assert not (tmp_path / "nowhere").exists()
 
@@ -88,7 +88,7 @@ def test_whatever_cannot_be_written_leaves_nothing(run, tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "write_bytes", full)
     done = run("new-worker", "--lang", "go", "--directory", tmp_path / "a/b", NAME)
     assert (done.code, done.out) == (2, "")
-    assert "No space left on device; nothing is left of the project" in done.err
+    assert "No space left on device; no file of the project is left" in done.err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,8 +97,8 @@ def test_an_sdk_that_is_not_there(run, tmp_path, monkeypatch):
     monkeypatch.setattr(sdk_sources, "__file__", str(tmp_path / "site/gateway/cli/sdk_sources.py"))
     done = run("new-worker", "--lang", "go", "--directory", tmp_path / "p", NAME)
     assert (done.code, done.out) == (2, "")
-    assert "the sources of the go SDK are not there: looked for go.mod in" in done.err
-    assert "install admission-gateway again" in done.err
+    assert "the sources of the go SDK are missing: no go.mod in" in done.err
+    assert "reinstall admission-gateway" in done.err
     assert not (tmp_path / "p").exists()
 
 

@@ -65,7 +65,7 @@ def test_others_that_are_not_told_are_exit_2(run, listening, why):
     done = run("purge", "a/b", "--admin", gateway.url)
     assert (done.code, done.out) == (COULD_NOT, "purged in this replica only: a/b\n")
     said = "Redis refuses SET" if why else "Redis did not answer in time"
-    assert done.err.startswith(f"admission-gateway: the other replicas are not told: {said};")
+    assert done.err.startswith(f"error: the other replicas are not notified: {said};")
 
 
 def test_an_unknown_policy_is_exit_1(run, listening):
@@ -73,7 +73,7 @@ def test_an_unknown_policy_is_exit_1(run, listening):
     gateway = listening(404, b'admission-gateway: "a/b" is no policy with a cache; those with one are c/d\n')
     done = run("purge", "a/b", "--admin", gateway.url)
     assert (done.code, done.out) == (UNKNOWN, "")
-    assert done.err == 'admission-gateway: "a/b" is no policy with a cache; those with one are c/d\n'
+    assert done.err == 'error: "a/b" is no policy with a cache; those with one are c/d\n'
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_an_unknown_policy_is_exit_1(run, listening):
     [
         (403, b"admission-gateway: only programs on this machine may purge\n", "only programs on this machine"),
         (500, b"", "answered 500 Internal Server Error"),
-        (200, b"<html>hello</html>", "no gateway's admin listener"),
-        (200, b"[1]", "no gateway's admin listener"),
+        (200, b"<html>hello</html>", "not a gateway's admin listener"),
+        (200, b"[1]", "not a gateway's admin listener"),
         (503, b"\x1b[31m\xff", "?[31m"),
     ],
 )
@@ -102,7 +102,7 @@ def test_nobody_there_is_exit_2(run):
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         done = run("purge", "a/b", "--admin", url)
     assert done.code == COULD_NOT
-    assert f"no gateway answers at {url}" in done.err
+    assert f"cannot reach a gateway at {url}" in done.err
 
 
 def test_something_that_speaks_no_http_is_exit_2(run):

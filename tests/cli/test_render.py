@@ -101,7 +101,7 @@ def test_warnings_are_told(run, written):
     done = run("render", written(policy("a"), policy("none", rules=[])), *SERVICE)
     assert done.code == 0
     assert "warning: team/none.example.com: has no rules" in done.err
-    assert "warning: there is no --ca-bundle" in done.err
+    assert "warning: --ca-bundle is not set" in done.err
     assert len(documents(done)) == 2
 
 
@@ -110,7 +110,7 @@ def test_mistakes(run, written):
     done = run("render", written(policy("a"), policy("b", matchPolicy="Never")), *SERVICE)
     assert (done.code, done.out) == (1, "")
     assert "policies[1].matchPolicy: Unsupported value" in done.err
-    assert "1 mistake: nothing is rendered" in done.err
+    assert "the configuration has 1 error: nothing is rendered" in done.err
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_mistakes(run, written):
         (["--service", "gateway"], "is not NAMESPACE/NAME"),
         (["--service", "gw/"], "name: a lowercase RFC 1123 label"),
         (["--service", "Gw/gateway"], "namespace: a lowercase RFC 1123 label"),
-        (["--service", "gw/gateway:0"], "the port is a number from 1 to 65535"),
-        (["--service", "gw/gateway:https"], "the port is a number from 1 to 65535"),
+        (["--service", "gw/gateway:0"], "the port must be a number from 1 to 65535"),
+        (["--service", "gw/gateway:https"], "the port must be a number from 1 to 65535"),
         (["--url", "http://gw.example.com"], "is not https://HOST"),
         (["--url", "https://user@gw.example.com"], "is not https://HOST"),
         (["--url", "https://gw.example.com/path"], "is not https://HOST"),
@@ -163,7 +163,7 @@ def test_a_private_key_is_not_published(run, written, tmp_path, ca):
     path.write_bytes(ca.read_bytes() + b"-----BEGIN PRIVATE KEY-----\n")
     done = run("render", written(policy("a")), *SERVICE, "--ca-bundle", path)
     assert (done.code, done.out) == (2, "")
-    assert "holds a private key" in done.err
+    assert "contains a private key" in done.err
 
 
 def test_a_file_that_is_not_there(run, tmp_path):

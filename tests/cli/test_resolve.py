@@ -50,11 +50,11 @@ def test_names_of_webhooks(warned):
 def test_names_of_nobody(warned, name):
     """The warning says which names there are."""
     (told,) = warned(name, "judge.hooks.svc:443")
-    assert told.startswith(f"warning: --resolve {name}: no webhook of the configuration is called so")
-    assert told.endswith("webhooks that there are: Hooks.example.com:8443, judge.hooks.svc:443")
+    assert told.startswith(f"warning: --resolve {name} matches no webhook of the configuration")
+    assert told.endswith("; webhooks: Hooks.example.com:8443, judge.hooks.svc:443")
 
 
 def test_no_webhooks(warned):
     """Where there is none, that is said."""
     (told,) = warned("judge.hooks.svc:443", webhooks=False)
-    assert told.endswith("webhooks that there are: none")
+    assert told.endswith("; webhooks: none")

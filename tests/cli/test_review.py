@@ -70,7 +70,7 @@ def file(tmp_path):
 
 def told(done):
     """What the command has to say. (gRPC complains of the loops of other tests in this process, which have gone.)"""
-    return [line for line in done.err.splitlines() if line.startswith("admission-gateway: ")]
+    return [line for line in done.err.splitlines() if line.startswith("error: ")]
 
 
 def test_a_shadow_is_neither_waited_for_nor_called(run_process, tmp_path):
@@ -255,7 +255,7 @@ def test_allowed_is_0(reviewed, free, file):
     """Nobody is about this request."""
     done = reviewed(free, file(CREATE))
     assert (done.code, told(done)) == (ALLOWED, [])
-    assert "no policy is about this request" in done.out
+    assert "no policy matches this request" in done.out
 
 
 def test_a_failure_under_fail_is_1(reviewed, no_consumer, file):
@@ -269,7 +269,7 @@ def test_a_failure_under_ignore_is_0(reviewed, no_consumer, file):
     """It is let pass, loudly."""
     done = reviewed(no_consumer(failurePolicy="Ignore"), file(CREATE))
     assert done.code == ALLOWED
-    assert "failed, let pass by failurePolicy Ignore" in done.out
+    assert "failed, ignored by failurePolicy Ignore" in done.out
     assert "    warning: judge.test.example.com: could not judge this request: CONFIGURATION" in done.out
 
 
@@ -293,7 +293,7 @@ def test_what_could_not_be_decided_is_2_and_the_others_are_decided(reviewed, no_
     """A file that is missing does not keep the others from being decided."""
     done = reviewed(no_consumer(), tmp_path / "none.json", file(CREATE))
     assert done.code == COULD_NOT
-    assert f"admission-gateway: {tmp_path}/none.json: cannot be read: No such file or directory" in done.err
+    assert f"error: {tmp_path}/none.json: cannot be read: No such file or directory" in done.err
     assert "refused" in done.out
 
 
@@ -347,12 +347,12 @@ def test_standard_input(free):
 
 
 BAD = {
-    "an empty file": ("", "there is no AdmissionReview in it"),
-    "blanks": (" \n\n", "there is no AdmissionReview in it"),
-    "no JSON": ("{", "not JSON: line 1 column 2"),
-    "half a review behind a whole one": (CREATE + CREATE[:100], "not JSON: line 2"),
-    "no YAML": ("a: [", "not YAML: line "),
-    "no UTF-8": (b"\xff\xfe", "not UTF-8: byte 0"),
+    "an empty file": ("", "contains no AdmissionReview"),
+    "blanks": (" \n\n", "contains no AdmissionReview"),
+    "no JSON": ("{", "invalid JSON: line 1 column 2"),
+    "half a review behind a whole one": (CREATE + CREATE[:100], "invalid JSON: line 2"),
+    "no YAML": ("a: [", "invalid YAML: line "),
+    "no UTF-8": (b"\xff\xfe", "invalid UTF-8: byte 0"),
     "a list": ("[]", "not an AdmissionReview"),
     "a number": ("5", "not an AdmissionReview"),
     "another kind": ('{"apiVersion": "v1", "kind": "Pod"}', "not an AdmissionReview"),
@@ -364,7 +364,7 @@ BAD = {
         "request.object is neither a JSON object nor null",
     ),
     "too deep": ('{"a":' * 5000 + "1" + "}" * 5000, "deep"),
-    "a long number": ('{"a": ' + "1" * 5000 + "}", "not JSON that can be read"),
+    "a long number": ('{"a": ' + "1" * 5000 + "}", "invalid JSON: "),
     "not a number": ("apiVersion: .nan\n", "line 1"),
 }
 
@@ -377,7 +377,7 @@ def test_what_is_no_review_is_told_in_one_line(reviewed, no_consumer, file, name
     done = reviewed(no_consumer(), path, file(CREATE))
     assert done.code == COULD_NOT
     (line,) = told(done)
-    assert line.startswith(f"admission-gateway: {path}")
+    assert line.startswith(f"error: {path}")
     assert why in line
     assert "refused, 500 InternalError" in done.out
 
@@ -393,11 +393,11 @@ def test_a_review_that_serve_would_not_take(reviewed, free, file):
     """The limits are those of serve."""
     done = reviewed(free, file(CREATE), "--limit-body-bytes", 100)
     assert done.code == COULD_NOT
-    assert "more than 100 (--limit-body-bytes)" in done.err
+    assert "the limit is 100 (--limit-body-bytes)" in done.err
 
 
 CONFIGURATIONS = {
-    "an unknown kind": ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "who judges cannot be known"),
+    "an unknown kind": ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", "its policies are not known"),
     "no object": ("# nothing\n", "there is no object in this file"),
     "no YAML": ("a: [\n", "cannot be read as YAML"),
     "an empty file": ("", "the file is empty"),

@@ -47,7 +47,7 @@ def test_an_output_that_cannot_be_written_is_told(arguments):
     """A full disk is status 2 and a line: status 1 would say that somebody was denied, or is mistaken."""
     ended = run(arguments, "> /dev/full")
     assert ended.returncode == 2
-    assert b"admission-gateway: the output cannot be written: No space left on device" in ended.stderr
+    assert b"error: the output cannot be written: No space left on device" in ended.stderr
     assert b"Traceback" not in ended.stderr
 
 

@@ -13,7 +13,7 @@ from tests.integration.process import COMMAND, WAIT_SECONDS, Lines, Serving
 STREAM = "admission:test"
 
 _BRIDGING = re.compile(
-    r"bridge started, for queue \S+ and worker \S+; http://127\.0\.0\.1:(\d+)/readyz says when it takes work"
+    r"bridge started for queue \S+ and worker \S+; http://127\.0\.0\.1:(\d+)/readyz reports when it takes calls"
 )
 
 
@@ -33,7 +33,7 @@ class Bridging(Serving):
 
     def ready(self):
         """Wait until it takes work from its queue."""
-        line = self.out.find(lambda line: line.startswith("bridge started, "))
+        line = self.out.find(lambda line: line.startswith("bridge started "))
         assert line is not None, f"it ended before it began: {self.exit_code()}\n" + "\n".join(self.err)
         self.admin_port = int(_BRIDGING.fullmatch(line)[1])
         self.logged("work is taken from the queue")

@@ -158,7 +158,7 @@ async def test_kinds_that_configure_admission_reach_no_entry(walked):
     walk = await walked(recorded, script=script, validating=policies)
     assert (walk.allowed, walk.visits, script.called) == (True, (), [])
     assert [line.strip() for line in reported("review.json", walk, first=False)][1:] == [
-        f"not judged: the API server sends a {kind} to no webhook but those from its manifest files"
+        f"not judged: kube-apiserver sends a {kind} only to webhooks from its manifest files"
     ]
 
 

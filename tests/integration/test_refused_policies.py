@@ -204,7 +204,7 @@ def test_a_strict_start_reports_all_errors(serve, path):
     lines = process.err.all()
     errors = [line.partition(" policies")[2] for line in lines if line.startswith("error: ")]
     assert [error.partition(": ")[0] for error in errors] == ["[1].timeoutSeconds", "[0].settings.word"]
-    assert "admission-gateway: 2 mistakes, and --strict was given: nothing is served" in lines
+    assert "error: not served: 2 errors in the configuration with --strict" in lines
 
 
 def test_a_strict_start_does_not_wait_for_a_worker_that_is_away(serve, path):

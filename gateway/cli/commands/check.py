@@ -13,7 +13,7 @@ from gateway.cli.options import SECONDS, option
 @click.command()
 @click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
 @hooks_options
-@click.option("--with-workers", is_flag=True, help="Also connect to the workers, and report what they refuse.")
+@click.option("--with-workers", is_flag=True, help="Also connect to the workers, and report what they reject.")
 @option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Maximum seconds to wait for the workers.")
 @reaching_options
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="Log level.")

@@ -23,7 +23,7 @@ _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_
 )
 @click.option(
     "--listen",
-    envvar="ADMISSION_WORKER_LISTEN",  # a worker's: the gateway may set it when it starts this command
+    envvar="ADMISSION_WORKER_LISTEN",  # of a worker: the gateway may set it when it starts this command
     show_envvar=True,
     metavar="ADDRESS",
     help="Address to listen on: HOST:PORT or unix:PATH.  [default: 127.0.0.1:50051]",

@@ -19,14 +19,14 @@ class AdminUrl(click.ParamType[str]):
             parts = urlsplit(value)
             port = parts.port
         except ValueError:
-            self.fail(f"{_shown(value)} is not http://HOST:PORT", param, ctx)
+            self.fail(f"{_printable(value)} is not http://HOST:PORT", param, ctx)
         well = parts.scheme in {"http", "https"} and bool(parts.hostname) and port != 0
         if not well or parts.path.strip("/") or parts.query or parts.fragment or parts.username is not None:
-            self.fail(f"{_shown(value)} is not http://HOST:PORT", param, ctx)
+            self.fail(f"{_printable(value)} is not http://HOST:PORT", param, ctx)
         return f"{parts.scheme}://{parts.netloc}"
 
 
-def _shown(url: str) -> str:
+def _printable(url: str) -> str:
     """The given value, without a user or password in it."""
     return "a URL with a user or password" if "@" in url else repr(url)
 

@@ -1,4 +1,4 @@
-"""The options of ``serve`` and ``review`` for connections to workers; ``cli.reaching`` reads them."""
+"""The options of ``serve``, ``review`` and ``check`` for connections to workers; ``cli.reaching`` reads them."""
 
 from collections.abc import Callable
 from pathlib import Path

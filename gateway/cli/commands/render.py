@@ -37,12 +37,12 @@ class _ServiceType(click.ParamType["ServiceReference"]):
         if not colon:
             return ServiceReference(namespace=namespace, name=name)
         if not port.isascii() or not port.isdigit() or not 0 < int(port) <= MAX_PORT:
-            self.fail(f"{value!r}: the port is a number from 1 to {MAX_PORT}", param, ctx)
+            self.fail(f"{value!r}: the port must be a number from 1 to {MAX_PORT}", param, ctx)
         return ServiceReference(namespace=namespace, name=name, port=int(port))
 
 
 class _UrlType(click.ParamType[str]):
-    """``https://HOST[:PORT]``: Kubernetes accepts no other scheme, user, query or fragment; the path is the entry's."""
+    """``https://HOST[:PORT]``: Kubernetes accepts no other scheme, user, query or fragment; an entry adds a path."""
 
     name = "https://HOST[:PORT]"
 
@@ -50,12 +50,12 @@ class _UrlType(click.ParamType[str]):
         """The URL without a trailing slash, or click's error with the reason."""
         try:
             parts = urllib.parse.urlsplit(value)
-            port_is_right = parts.port != 0
+            port_is_valid = parts.port != 0
         except ValueError as error:
             self.fail(f"{value!r}: {error}", param, ctx)
         more = parts.username is not None or "?" in value or "#" in value or parts.path not in {"", "/"}
-        if parts.scheme != "https" or not parts.hostname or more or not port_is_right:
-            self.fail(f"{value!r} is not https://HOST or https://HOST:PORT, and nothing more", param, ctx)
+        if parts.scheme != "https" or not parts.hostname or more or not port_is_valid:
+            self.fail(f"{value!r} is not https://HOST or https://HOST:PORT", param, ctx)
         return f"https://{parts.netloc}"
 
 
@@ -111,12 +111,14 @@ def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tup
 )
 @registration_options
 # No environment variable: the choices differ between commands.
-@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Form.")
+@click.option(
+    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Output format."
+)
 def render(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     """Print the objects that register the policies in PATH... (- is the standard input) and hooks with kube-apiserver.
 
     A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration, with one webhook for each entry (see check).
-    Give the gateway's address for kube-apiserver: --service or --url. Exit 1 if the policies have an error.
+    Set the gateway's address for kube-apiserver: --service or --url. Exit 1 if the policies have an error.
     """
     from gateway.cli.render import run
 
