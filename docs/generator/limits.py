@@ -125,7 +125,7 @@ _FIXED: Final = (
     _Fixed(
         title="Queues, seen from a gateway",
         module="gateway.transports.queue.request_exchange",
-        names=("HEARTBEAT_SECONDS", "BLOCK_SECONDS", "READ", "GATHER", "SWEEP_SECONDS", "COMPLAIN_SECONDS"),
+        names=("HEARTBEAT_SECONDS", "BLOCK_SECONDS", "READ", "GATHER", "SWEEP_SECONDS", "UNREADABLE_LOG_SECONDS"),
     ),
     _Fixed(
         title="What a gateway keeps in Redis",

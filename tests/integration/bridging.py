@@ -36,7 +36,7 @@ class Bridging(Serving):
         line = self.out.find(lambda line: line.startswith("bridge started "))
         assert line is not None, f"it ended before it began: {self.exit_code()}\n" + "\n".join(self.err)
         self.admin_port = int(_BRIDGING.fullmatch(line)[1])
-        self.logged("work is taken from the queue")
+        self.logged("the bridge takes calls from the queue")
         return self
 
     def event(self, name):

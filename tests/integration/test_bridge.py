@@ -14,8 +14,7 @@ from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue import abandoned_streams as desertion
-from gateway.transports.queue import request_exchange as exchange
+from gateway.transports.queue import abandoned_streams, request_exchange
 from gateway.transports.transport_config import TransportConfig
 from tests.caching import servers
 from tests.integration.bridging import STREAM, Bridging, Contents
@@ -43,7 +42,7 @@ def redis_server(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A gateway waits for bridges that come back, however slow this machine starts them."""
-    monkeypatch.setattr(desertion, "GRACE_SECONDS", 60.0)
+    monkeypatch.setattr(abandoned_streams, "GRACE_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -243,7 +242,7 @@ async def test_side_effects_when_a_bridge_is_killed(judged, bridge, contents):
 async def test_side_effects_that_no_bridge_had_taken(judged, bridge, contents, monkeypatch):
     """What still waits in the queue when a bridge is killed has had no effect: another bridge has it done."""
     # However long the other one takes to come.
-    monkeypatch.setattr(desertion, "GRACE_SECONDS", 3600.0)
+    monkeypatch.setattr(abandoned_streams, "GRACE_SECONDS", 3600.0)
     gate = Gate(SEEN)
     async with scripted("judge", review=gate) as target:
         first = await started(bridge, target, "--in-flight", 1)
@@ -291,7 +290,7 @@ async def test_a_bridge_that_is_reported_to_stop_twice(judged, bridge, contents)
             await until(lambda: not contents.present())
             # One right behind the first would be the same word again.
             await asyncio.to_thread(
-                made.logged, "what was taken is answered first; reported to stop again, it leaves at once"
+                made.logged, "stopping: calls in hand are answered first; a second signal stops at once"
             )
             made.terminate()
             assert await asyncio.to_thread(made.exit_code) == 0
@@ -306,7 +305,7 @@ async def test_a_bridge_that_is_reported_to_stop_twice(judged, bridge, contents)
 async def test_expired_work(judged, bridge, contents, monkeypatch):
     """The bridge drops an entry for which no gateway waits; its worker is not called."""
     # The gateway takes it out, too, if it comes first.
-    monkeypatch.setattr(exchange, "SWEEP_SECONDS", 3600.0)
+    monkeypatch.setattr(request_exchange, "SWEEP_SECONDS", 3600.0)
     gate = Gate(SEEN)
     gate.open.set()
     async with scripted("judge", review=gate) as target:

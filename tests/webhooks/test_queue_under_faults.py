@@ -211,7 +211,7 @@ async def test_nothing_is_lost_and_nothing_done_twice(serve, trust, redis, folde
 
 async def _consumer(process):
     """Under which name a bridge takes work, as soon as it does."""
-    line = await asyncio.to_thread(process.err.find, lambda line: '"work is taken from the queue"' in line)
+    line = await asyncio.to_thread(process.err.find, lambda line: '"the bridge takes calls from the queue"' in line)
     return json.loads(line)["consumer"]
 
 

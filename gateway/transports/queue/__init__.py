@@ -1,23 +1,27 @@
 """A worker behind a queue: the gateway adds calls to Redis Streams, bridges read them and call their gRPC worker.
 
-both      names     what everything is called in Redis
-          wire      what stands there
-          seals     what each message is bound to
-          clock     Redis' clock, by which everybody's deadlines are said
-gateway   worker    takes calls, or refuses them; says who is there
-          exchange  calls out, answers in, a look at the queue each second
-          calls      what is open
-          outbox    what is to be written
-          crowd     who is there, by what they say of themselves
-          desertion what becomes of calls where nobody is any more
-          lane      how much waits, and how fast it goes
-          session   the connections to Redis
-bridge    bridge    a gRPC worker, fed from the queue
-          consumer  takes calls, has them answered, writes the answers
-          sorting   what becomes of an entry
-          hands     what is in hand, and what was answered lately
-          answering how answers get into Redis
-          heartbeat how it says that it is there, and claims what others have left
-          commands  what it says to Redis
-          relaying  how it calls the worker
+shared    names                  the keys in Redis
+          wire                   the messages in Redis
+          seals                  what each message is bound to
+          clock                  Redis' clock, in which deadlines are written
+gateway   worker                 accepts calls or rejects them; lists the bridges' descriptions
+          request_exchange       sends calls, receives replies, monitors the queue each second
+          open_calls             calls without an answer
+          outbox                 what the gateway writes next
+          queue_monitor          the commands and answers of one look at the queue
+          consumer_registry      the bridges that are present
+          abandoned_streams      removes calls from request streams that no bridge reads
+          request_stream         backlog and throughput of one request stream
+          failures               each failure, with its reason code
+          session                the connections to Redis
+bridge    bridge                 a gRPC worker that gets its calls from the queue
+          consumer               reads calls, has them handled, writes the replies
+          consumer_context       what the parts of a consumer share
+          handler                the protocol of what handles calls
+          grpc_forwarder         the handler that calls a gRPC worker
+          delivery_dispatcher    decides what happens to a delivered entry
+          pending_deliveries     entries in hand, and recent replies
+          reply_writer           writes replies and acknowledges entries
+          heartbeat              writes the presence, renews entries, claims those of dead consumers
+          commands               the Redis commands of a consumer
 """

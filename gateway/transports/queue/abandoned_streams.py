@@ -1,23 +1,24 @@
-"""Lanes from which nobody takes any more, and what becomes of our calls there.
+"""Request streams (lanes) that no bridge reads any more, and what happens to this gateway's calls in them.
 
-The last bridge of a lane goes: it was stopped or killed, its worker is gone, or claims something else now. What waits
-there would wait for its whole deadline, although nobody comes. So after ``GRACE_SECONDS`` each call that nobody has in
-hand is taken out of the lane; then it goes by another one that fits it, or fails at once.
+A lane loses its last bridge when the bridge stops or dies, or when its worker is gone or changes its claims. A call
+there would wait until its deadline. So after ``GRACE_SECONDS`` the gateway removes each call that no consumer is
+working on. The call then goes to another lane that fits it, or fails at once.
 
-=============================================================  ========================================================
-a call's entry                                                 then
-=============================================================  ========================================================
-has been given to nobody, or was given back                    it is taken out
-was given to somebody who has not renewed it for 3 s: is dead  it is taken out, if it may be repeated
-the same for 5 s, of a policy with side effects                it is taken out and fails: it may have had its effect
-is renewed: whoever has it was told to stop, and answers it    stays
-is there no more: it is answered, expired, or lost with Redis  stays
-=============================================================  ========================================================
+======================================================  =============================================================
+a call's entry                                          then
+======================================================  =============================================================
+was never delivered, or was given back                  it is removed
+was delivered, and not renewed for 3 s: the consumer    it is removed if it may be repeated
+is dead
+the same for 5 s, of a policy with side effects         it is removed and fails: it may have had its effect
+is renewed: its consumer is stopping, and answers it    it stays
+does not exist: answered, expired, or lost with Redis   it stays
+======================================================  =============================================================
 
-Redis says what an entry is in the transaction that deletes it, so that nobody is given it in between. An entry that is
-in nobody's hand by that word will never be worked on, so even one with side effects may go by another lane. One that
-may have had its effect goes nowhere: to fail it early costs at most an answer of somebody who was only slow, as a
-bridge that lives would have cost it by claiming it.
+The transaction that deletes an entry also reads its state, so Redis cannot deliver it in between. An entry without a
+consumer at that moment is never handled, so even one with side effects may go to another lane. A call that may have had
+its effect is not repeated. If its consumer was only slow, its answer is lost; a bridge that claims the entry would
+cause the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,25 +39,25 @@ if TYPE_CHECKING:
     from gateway.redis.pipelines import Command
 
 GRACE_SECONDS: Final = 2.0
-"""How long a lane may have no bridge before its calls are removed: a bridge that is restarted in place is back after
-one, for the time of a process' start and a connection to its worker, and who is there is looked at once a second."""
+"""How long a lane may have no bridge before its calls are removed. A bridge that restarts in place is back after one:
+a process start, a connection to its worker, and at most a second until presences are read."""
 
 IN_DOUBT_SECONDS: Final = GONE_MS / 1000
-"""How long a call with side effects must not have been renewed: whoever has it is gone for everybody then."""
+"""How long a call with side effects must not have been renewed: by then its consumer's presence has expired too."""
 
 MOST: Final = 1000
-"""Calls that are looked at in one write, each second: it keeps Redis for a few milliseconds."""
+"""Calls that are inspected in one write, each second: it occupies Redis for a few milliseconds."""
 
 
 class RemovedCalls(NamedTuple):
-    """Calls whose entries are gone. ``free``: nobody had them in hand. ``in_doubt``: they may have had their effect."""
+    """Calls whose entries were deleted. ``free`` may be sent again; ``in_doubt`` may have had their effect."""
 
     free: list[OpenCall]
     in_doubt: list[OpenCall]
 
 
 class _Hold(Enum):
-    """In whose hand a call is, by what Redis says to a look."""
+    """Who holds a call's entry, by the pending entries of its consumer group."""
 
     NO_CONSUMER = auto()
     DEAD = auto()
@@ -64,7 +65,7 @@ class _Hold(Enum):
 
 
 class AbandonedStreams:
-    """Watches the lanes of one gateway.
+    """Finds abandoned lanes of one queue, and removes one gateway's calls from them.
 
     Args:
         names: of the queue.
@@ -75,34 +76,36 @@ class AbandonedStreams:
         self._since: dict[str, float] = {}
 
     def abandoned(self, lanes: Mapping[str, RequestStream]) -> set[str]:
-        """Those in which there has been nobody for so long that nobody is waited for. To be called once a look."""
+        """The lanes without a bridge for ``GRACE_SECONDS``. To be called after each reading of the presences."""
         now = monotonic()
         self._since = {name: self._since.get(name, now) for name, lane in lanes.items() if not lane.capacity}
         return {name for name, since in self._since.items() if now - since >= GRACE_SECONDS}
 
-    async def taken_out(self, session: Session, calls: Iterable[OpenCall]) -> RemovedCalls:
-        """Take calls out of lanes that are deserted: those that were.
+    async def remove(self, session: Session, calls: Iterable[OpenCall]) -> RemovedCalls:
+        """Remove calls from abandoned lanes; return those that were removed.
 
         Raises:
             Exception: as ``Session.execute``.
         """
-        looked_at = [call for call in calls if call.entry is not None][:MOST]
-        looks = [self._look(call) for call in looked_at]
+        inspected = [call for call in calls if call.entry is not None][:MOST]
+        inspections = [self._inspection(call) for call in inspected]
         taken = RemovedCalls([], [])
-        if not looks:
+        if not inspections:
             return taken
-        said = await session.execute(looks)
+        answers = await session.execute(inspections)
         left = [
-            call for call, answer in zip(looked_at, said, strict=True) if _hold(call, answer) is not _Hold.SOME_CONSUMER
+            call
+            for call, answer in zip(inspected, answers, strict=True)
+            if _hold(call, answer) is not _Hold.SOME_CONSUMER
         ]
         if not left:
             return taken
-        looks = [self._look(call) for call in left]
+        inspections = [self._inspection(call) for call in left]
         ends: list[Command] = [("XDEL", self._names.calls(call.lane), call.entry) for call in left]
         acknowledged: list[Command] = [("XACK", self._names.calls(call.lane), GROUP, call.entry) for call in left]
-        *_, done = await session.execute([("MULTI",), *looks, *ends, *acknowledged, ("EXEC",)])
+        *_, done = await session.execute([("MULTI",), *inspections, *ends, *acknowledged, ("EXEC",)])
         if isinstance(done, BaseException):
-            # Not allowed there, or no memory: then they wait for their deadlines.
+            # An ACL forbids it, or Redis has no memory: then they wait for their deadlines.
             return taken
         for call, answer, number in zip(left, done[: len(left)], done[len(left) : 2 * len(left)], strict=True):
             hold = _hold(call, answer)
@@ -111,13 +114,13 @@ class AbandonedStreams:
                 (taken.free if is_free else taken.in_doubt).append(call)
         return taken
 
-    def _look(self, call: OpenCall) -> "Command":
-        """Who has its entry, since when, how often given."""
+    def _inspection(self, call: OpenCall) -> "Command":
+        """Its entry's consumer, idle time and number of deliveries."""
         return ("XPENDING", self._names.calls(call.lane), GROUP, call.entry, call.entry, 1)
 
 
 def _hold(call: OpenCall, answer: Any) -> _Hold:
-    """In whose hand a call is; where Redis' answer says nothing of it, somebody's."""
+    """Who holds a call's entry. An unusable answer counts as a living consumer, so that nothing is removed."""
     if isinstance(answer, exceptions.ResponseError):
         return _Hold.NO_CONSUMER if is_no_group(answer) else _Hold.SOME_CONSUMER
     if not isinstance(answer, Sequence):

@@ -1,10 +1,10 @@
-"""A bridge: a gRPC worker, in any language, that is fed from a queue. It is scaled by adding bridges.
+"""A bridge: it reads calls from a queue and calls a gRPC worker, in any language. A queue scales by adding bridges.
 
     gateway  --calls-->  Redis  --one of the bridges-->  worker
     gateway  <--replies--  Redis  <--the same bridge--  worker
 
-A bridge stands in the queue as its worker describes itself; it is there while the worker is. What it does with what it
-takes: ``consumer``; how it calls the worker: ``relaying``.
+A bridge publishes its worker's description in the queue, as long as the worker is available. ``consumer`` handles the
+deliveries; ``grpc_forwarder`` calls the worker.
 """
 
 import asyncio
@@ -21,18 +21,18 @@ from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import ConsumerLimits, TransportLimits
 from gateway.transports.queue.consumer import Consumer
-from gateway.transports.queue.grpc_forwarder import GrpcForwarder, relayed
+from gateway.transports.queue.grpc_forwarder import GrpcForwarder, unchanged
 from gateway.transports.queue.seals import QueueSeals
 
 _LOG: Final = structlog.get_logger(__name__)
 
 AGAIN_SECONDS: Final = 1.0
-"""How soon after the first a second word to stop is the same one. Who signals a process and its group, as ``timeout``
-does, signals it twice at once."""
+"""Within this time a second stop signal counts as the first one: ``timeout`` signals a process and its group, so the
+process gets the signal twice."""
 
 
 class Bridge:
-    """One bridge, connected from when it is made in the running loop.
+    """One bridge; it connects to its worker when it is constructed, in the running loop.
 
     Args:
         address: of Redis.
@@ -40,8 +40,8 @@ class Bridge:
         seals: of the queue.
         worker: where the worker is; its ``command`` is not started.
         limits: of the calls to the worker.
-        consumer_limits: of what is in hand.
-        events: is told what happens with the worker, under the queue's name, and to what is taken.
+        consumer_limits: of the calls in hand.
+        events: counts events of the worker, under the queue's name, and of deliveries.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -65,13 +65,13 @@ class Bridge:
             dialer=Dialer(target, limits, WorkerCredentials(stream, worker.tls, worker.directory)),
             connections=worker.connections,
             events=events,
-            reading=relayed,
+            reading=unchanged,
         )
         self._consumer = Consumer(
             address,
             stream,
             seals=seals,
-            judging=GrpcForwarder(self._worker),
+            handler=GrpcForwarder(self._worker),
             limits=consumer_limits,
             events=events,
         )
@@ -88,12 +88,12 @@ class Bridge:
 
     @property
     def in_hand(self) -> int:
-        """Questions that the worker is called now, and answers that wait to be written."""
+        """Calls at the worker, and answers not yet written."""
         return self._consumer.in_hand
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Take work until ``stop`` is set, and then answer what was taken; when it is set once more, and not right
-        behind the first time (``AGAIN_SECONDS``), leave at once.
+        """Read calls until ``stop`` is set, then answer those in hand. When ``stop`` is set again, later than
+        ``AGAIN_SECONDS`` after the first time, return at once.
         """
         working = asyncio.create_task(self._consumer.run())
         try:
@@ -102,7 +102,9 @@ class Bridge:
             await asyncio.wait((working,), timeout=AGAIN_SECONDS)
             stop.clear()
             if not working.done():
-                _LOG.info("what was taken is answered first; told to stop again, it leaves at once", open=self.in_hand)
+                _LOG.info(
+                    "stopping: calls in hand are answered first; a second signal stops at once", open=self.in_hand
+                )
             await _first(working, stop)
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
@@ -111,13 +113,13 @@ class Bridge:
             await asyncio.gather(working, return_exceptions=True)
             await self._worker.close()
         if not working.cancelled():
-            # What went wrong must not end as exit code 0.
+            # An error must not end as exit code 0.
             working.result()
 
 
 async def _first(working: "asyncio.Task[None]", stop: asyncio.Event) -> None:
-    """Return when either has come."""
-    reported = asyncio.create_task(stop.wait())
-    await asyncio.wait((working, reported), return_when=asyncio.FIRST_COMPLETED)
-    reported.cancel()
-    await asyncio.gather(reported, return_exceptions=True)
+    """Return when the work has ended or ``stop`` is set."""
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    await asyncio.gather(stopped, return_exceptions=True)

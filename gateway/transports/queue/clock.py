@@ -1,8 +1,8 @@
-"""Redis' clock, as seen from here: in it all who share a queue say their deadlines, whatever their own clocks show.
+"""An estimate of Redis' clock. Gateways and bridges write deadlines in it, because their own clocks may differ.
 
-Redis' TIME is called now and then. Its answer was true at some moment between the question and the answer, so the
-difference to our own clock is known to half the round trip; of the last few samples the quickest is believed. One that
-contradicts it, since both cannot be true, ends it: that is another server now, or its clock was set.
+Each heartbeat calls Redis' TIME. The answer was true at some moment of the round trip, so the offset to the local clock
+is known to half the round trip. Of the last samples, the one with the shortest round trip counts. A sample that
+contradicts the earlier ones discards them: another server answers now, or its clock was set.
 """
 
 from collections import deque
@@ -18,10 +18,10 @@ _DRIFT: Final = 0.005
 
 
 class RedisClock:
-    """Tells Redis' time in milliseconds since 1970.
+    """Redis' time in milliseconds since 1970.
 
     Args:
-        local: seconds that only grow.
+        local: a monotonic clock, in seconds.
     """
 
     __slots__ = ("_local", "_offset", "_samples")
@@ -33,17 +33,17 @@ class RedisClock:
 
     @property
     def is_known(self) -> bool:
-        """Whether Redis has been called."""
+        """Whether there is a sample."""
         return self._offset is not None
 
     def sample(self, sent: float, received: float, seconds: int, microseconds: int) -> None:
-        """Redis has answered TIME.
+        """Add an answer of TIME.
 
         Args:
-            sent: when it was called, by our own clock.
-            received: when its answer was there.
-            seconds: what it said.
-            microseconds: and this.
+            sent: when TIME was sent, by the local clock.
+            received: when its answer arrived.
+            seconds: of the answer.
+            microseconds: of the answer.
         """
         half = max(received - sent, 0.0) / 2
         offset = seconds + microseconds / 1e6 - (sent + half)
@@ -53,33 +53,33 @@ class RedisClock:
         self._offset = min(self._samples)[1]
 
     def now(self) -> int:
-        """The time there.
+        """Redis' time now.
 
         Raises:
-            ValueError: it is not known.
+            ValueError: there is no sample.
         """
         return self.at(self._local())
 
     def at(self, moment: float) -> int:
-        """The time there at a moment of our own clock. A moment that is beyond all time is the end of it.
+        """Redis' time at a moment of the local clock, limited to what a float counts exactly.
 
         Raises:
-            ValueError: it is not known.
+            ValueError: there is no sample.
         """
         if self._offset is None:
-            raise ValueError("Redis has not been asked for its time")
+            raise ValueError("Redis' time is not known yet")
         return int(min(max((moment + self._offset) * 1000, 0), _END))
 
     def until(self, milliseconds: int) -> float:
-        """The moment of our own clock at which it is so late there.
+        """The moment of the local clock that corresponds to Redis' time ``milliseconds``.
 
         Raises:
-            ValueError: it is not known.
+            ValueError: there is no sample.
         """
         if self._offset is None:
-            raise ValueError("Redis has not been asked for its time")
+            raise ValueError("Redis' time is not known yet")
         return milliseconds / 1000 - self._offset
 
 
 _END: Final = 2**52
-"""The year 144683: what a float of milliseconds still counts one by one."""
+"""The year 144683: up to here a float counts milliseconds exactly."""

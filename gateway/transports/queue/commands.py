@@ -1,7 +1,7 @@
-"""What a consumer says to Redis: one method for each thing that it wants.
+"""The Redis commands of a consumer, one method for each purpose.
 
-Every answer has a time limit. What goes wrong is raised, redis-py's exceptions or TimeoutError; then nobody knows what
-was done, and whoever called connects anew.
+Each answer has a time limit. Errors are redis-py's exceptions or TimeoutError. After one it is unknown which commands
+Redis has run, so the caller opens a new connection.
 """
 
 import asyncio
@@ -17,23 +17,22 @@ from gateway.transports.queue.names import GROUP, Names
 from gateway.transports.queue.pending_deliveries import PendingEntry
 
 BLOCK_SECONDS: Final = 0.5
-"""How long a read waits for an entry before it begins anew. Whoever is told to stop waits for it: breaking it off would
-leave entries to this consumer that nobody knows of."""
+"""How long a read blocks. A consumer that stops waits for its read: a canceled one could leave entries that are
+delivered to it and that it does not know of."""
 
 FORGOTTEN_SECONDS: Final = 600
-"""How long what consumers write stays in Redis after the last of them is gone: presences and lanes. Every entry has
-expired long before."""
+"""How long Redis keeps presences and lanes after the last consumer is gone. Every entry has expired long before."""
 
 NO_CONSUMER: Final = "nobody"
-"""The consumer whose entries are anybody's."""
+"""The consumer name of entries that were given back: any consumer may claim them at once."""
 
 _MOST_IDS: Final = 1000
-"""Entries that one command is about: a bridge has a hundred in hand, and what is pending is looked at part by part."""
+"""Entries in one command. A bridge has a hundred in hand, and reads pending entries in parts."""
 
 
 class Delivered(Struct, frozen=True, kw_only=True):
-    """An entry that was delivered to this consumer. ``before``: how often it was delivered to somebody who may have put
-    it to the worker.
+    """An entry that was delivered to this consumer. ``before`` counts earlier deliveries after which a worker may have
+    been called.
     """
 
     entry: PendingEntry
@@ -42,7 +41,7 @@ class Delivered(Struct, frozen=True, kw_only=True):
 
 
 class Pending(Struct, frozen=True, kw_only=True):
-    """An entry that was delivered and not done. ``times``: how often."""
+    """A pending entry: delivered and not acknowledged. ``times`` counts its deliveries."""
 
     id: bytes
     consumer: str
@@ -50,17 +49,17 @@ class Pending(Struct, frozen=True, kw_only=True):
 
 
 class NoGroupError(Exception):
-    """There is no such stream or group: this is the first consumer, or Redis has lost its data."""
+    """The stream or group does not exist: this is the first consumer, or Redis has lost its data."""
 
 
 class Commands:
-    """Speaks for one consumer.
+    """The commands of one consumer.
 
     Args:
         client: of the server that holds the queue.
         names: of the queue.
-        consumer: its name.
-        seconds: how long an answer may take.
+        consumer: the consumer's name.
+        seconds: time limit of an answer.
     """
 
     def __init__(self, client: Client, names: Names, consumer: str, seconds: float) -> None:
@@ -70,10 +69,10 @@ class Commands:
         self._seconds = seconds
 
     async def run(self, commands: Sequence[Command], *, transaction: bool = False) -> list[Any]:
-        """The answers to commands that are sent together; an exception in the place of one is its error.
+        """The answers to commands of one pipeline. An exception in place of an answer is that command's error.
 
         Raises:
-            Exception: redis-py's, if there are no answers, or if a transaction was refused as a whole.
+            Exception: redis-py's, if there are no answers, or if Redis rejected the transaction.
         """
         async with asyncio.timeout(self._seconds):
             return await answers_to(self._client, commands, transaction=transaction)
@@ -85,7 +84,7 @@ class Commands:
         return int(seconds), int(microseconds)
 
     async def make_group(self, lane: str) -> None:
-        """Make a lane's stream and group, unless they are there. Entries that are there already are for the group."""
+        """Create a lane's stream and group, unless they exist; the group starts at the first entry."""
         name = self._names.calls(lane)
         made, *_ = await self.run(
             [("XGROUP", "CREATE", name, GROUP, "0", "MKSTREAM"), ("EXPIRE", name, FORGOTTEN_SECONDS)]
@@ -94,10 +93,10 @@ class Commands:
             raise made
 
     async def read(self, lane: str, count: int) -> list[Delivered]:
-        """So many new entries at most, waiting for one a little while.
+        """At most ``count`` new entries; blocks up to ``BLOCK_SECONDS`` for the first.
 
         Raises:
-            NoGroupError: there is no such group.
+            NoGroupError: the group does not exist.
         """
         block = int(BLOCK_SECONDS * 1000)
         command = ("XREADGROUP", "GROUP", GROUP, self._consumer, "COUNT", count, "BLOCK", block, "STREAMS")
@@ -110,11 +109,11 @@ class Commands:
         return [] if answer is None else _entries(lane, answer[0][1])
 
     async def pending(self, lane: str, count: int, *, idle: float | None = None) -> list[Pending]:
-        """The oldest entries of a lane that are delivered and not done: anybody's that nobody has renewed for ``idle``
-        seconds; None: this consumer's own.
+        """The oldest pending entries of a lane: those of any consumer that were not renewed for ``idle`` seconds, or
+        this consumer's own if ``idle`` is None.
 
         Raises:
-            NoGroupError: there is no such group.
+            NoGroupError: the group does not exist.
         """
         since = () if idle is None else ("IDLE", int(idle * 1000))
         whose = (self._consumer,) if idle is None else ()
@@ -122,16 +121,16 @@ class Commands:
         return [Pending(id=number, consumer=_text(name), times=times) for number, name, _, times in answer]
 
     async def claim(self, lane: str, pending: Sequence[Pending], *, idle: float = 0.0) -> list[Delivered]:
-        """Take these over, as far as nobody has renewed them for ``idle`` seconds.
+        """Claim those that were not renewed for ``idle`` seconds.
 
-        Those of them that are not there any more, since they were cancelled or are too old, are done.
+        Entries that no longer exist, because they were canceled or trimmed, are acknowledged.
         """
         if not pending:
             return []
         name = self._names.calls(lane)
         numbers = [each.id for each in pending]
         answer = await self._one("XCLAIM", name, GROUP, self._consumer, int(idle * 1000), *numbers)
-        # A deleted entry is nil in Redis 6.2, and left out later on.
+        # A deleted entry is nil in Redis 6.2, and left out in later versions.
         claimed = {number: fields for number, fields in filter(None, answer) if fields is not None}
         missing = [number for number in numbers if number not in claimed]
         if missing:
@@ -140,7 +139,7 @@ class Commands:
             Delivered(
                 entry=PendingEntry(lane, each.id),
                 fields=_fields(claimed[each.id]),
-                # What was delivered to this very consumer, and never came into its hands, nobody has been called.
+                # Its own pending entry never arrived here (the read's answer was lost), so no worker was called.
                 before=max(0, each.times - (each.consumer == self._consumer)),
             )
             for each in pending
@@ -148,14 +147,14 @@ class Commands:
         ]
 
     async def _forget_deleted(self, name: str, numbers: Sequence[bytes]) -> None:
-        """Others may have claimed them instead: only what is not there is done."""
+        """Acknowledge those that do not exist. The others were claimed by another consumer."""
         found = await self.run([("XRANGE", name, number, number) for number in numbers])
         gone = [number for number, there in zip(numbers, found, strict=True) if there == []]
         if gone:
             await self.run([("XACK", name, GROUP, *gone)])
 
     async def give_back(self, delivered: Iterable[Delivered]) -> None:
-        """Let others claim these at once, as if they had never been delivered here."""
+        """Let other consumers claim these at once, with the delivery count from before."""
         idle = FORGOTTEN_SECONDS * 1000
         commands = []
         for each in delivered:
@@ -167,15 +166,15 @@ class Commands:
             await self.run(commands)
 
     def renewals(self, entries: Iterable[PendingEntry]) -> list[Command]:
-        """Commands that keep entries from being claimed by others. (JUSTID: it is no delivery.)"""
+        """Commands that reset entries' idle times, so that no other consumer claims them. JUSTID counts no delivery."""
         return [
             ("XCLAIM", self._names.calls(lane), GROUP, self._consumer, 0, *numbers[start : start + _MOST_IDS], "JUSTID")
             for lane, numbers in by_lane(entries).items()
             for start in range(0, len(numbers), _MOST_IDS)
         ]
 
-    def dones(self, entries: Iterable[PendingEntry]) -> list[Command]:
-        """Commands after which entries are done, and their bytes are free."""
+    def acknowledgements(self, entries: Iterable[PendingEntry]) -> list[Command]:
+        """Commands that acknowledge and delete entries."""
         return [
             command
             for lane, numbers in by_lane(entries).items()
@@ -186,22 +185,22 @@ class Commands:
         ]
 
     async def remove_dead(self, lane: str, idle: float) -> None:
-        """Remove consumers from the group that have nothing, and have not been heard of for ``idle`` seconds.
+        """Remove consumers from the group that have no pending entries and were idle for ``idle`` seconds.
 
-        (Redis cannot do both at once: one that comes back at this very moment may lose what it is just being given. It
-        has slept for a minute, and whatever it is given runs into its deadline.)
+        Check and removal are two commands. A consumer that reads between them loses that entry, which ends at its
+        deadline; it has done nothing for a minute before.
         """
         name = self._names.calls(lane)
         answer = await self._one("XINFO", "CONSUMERS", name, GROUP)
         for each in answer:
             seen = dict(zip(each[::2], each[1::2], strict=True))
-            # Entries may be given back to nobody between these two commands.
+            # An entry may be given back between these two commands.
             is_other = _text(seen[b"name"]) not in {self._consumer, NO_CONSUMER}
             if is_other and seen[b"pending"] == 0 and seen[b"idle"] > idle * 1000:
                 await self.run([("XGROUP", "DELCONSUMER", name, GROUP, seen[b"name"])])
 
     async def leave(self, lane: str) -> None:
-        """Be no consumer of the lane any more, unless something of it is still pending: others are to claim that."""
+        """Leave the lane's group, unless entries of this consumer are pending: other consumers claim those."""
         if not await self.pending(lane, 1):
             await self.run([("XGROUP", "DELCONSUMER", self._names.calls(lane), GROUP, self._consumer)])
 
@@ -214,7 +213,7 @@ class Commands:
 
 
 def by_lane(entries: Iterable[PendingEntry]) -> dict[str, list[bytes]]:
-    """The entries' numbers, by lane."""
+    """The entries' IDs, by lane."""
     lanes: dict[str, list[bytes]] = {}
     for lane, number in entries:
         lanes.setdefault(lane, []).append(number)
@@ -222,7 +221,7 @@ def by_lane(entries: Iterable[PendingEntry]) -> dict[str, list[bytes]]:
 
 
 def is_no_group(error: BaseException) -> bool:
-    """Whether it says that the stream or its group is not there; "UNBLOCKED the stream key no longer exists" too."""
+    """Whether the stream or its group does not exist; "UNBLOCKED the stream key no longer exists" is the same."""
     return str(error).startswith(("NOGROUP", "UNBLOCKED"))
 
 

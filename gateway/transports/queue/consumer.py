@@ -1,13 +1,13 @@
-"""One consumer of a queue: takes calls from its lane, has them judged, and answers them.
+"""One consumer of a queue: it reads calls from its lane, has a handler answer them, and writes the replies.
 
-* It takes from the lane of what its worker claims, as many as it has room for; nothing while nobody can be called.
-* What is in hand is renewed each second, and claimed by others if it is not (``heartbeat``). So whatever was taken is
-  answered by somebody, or its deadline passes: a call is delivered **at least once**, and put to a worker twice at
-  most; one with side effects, once (``sorting``).
-* An answer and the end of its entry are one transaction (``answering``).
-* While Redis is away the worker goes on, and answers wait until their deadlines are over. What Redis has forgotten,
-  groups and presence, is made again.
-* Whoever is told to stop takes no more, answers what it has, and leaves nothing of its own behind.
+* It reads the lane of its worker's claims, as many calls as it has room for, and none while the worker is unavailable.
+* It renews its pending entries each second; other consumers claim those that are not renewed (``heartbeat``). So a call
+  is delivered **at least once** before its deadline, and a worker is called at most twice; with side effects, once
+  (``delivery_dispatcher``).
+* One transaction writes a reply and acknowledges its entry (``reply_writer``).
+* While Redis is unavailable the worker continues, and replies wait until their deadlines. The consumer creates groups
+  and presence again if Redis has lost them.
+* A consumer that stops reads no more, answers the calls in hand, and removes its own data from Redis.
 """
 
 import asyncio
@@ -38,19 +38,19 @@ from gateway.transports.queue.seals import QueueSeals
 _LOG: Final = structlog.get_logger(__name__)
 
 _CONNECTIONS: Final = 4
-"""One reads, one writes, one beats; one is spare."""
+"""For reads, writes and heartbeats, and one spare."""
 
 
 class Consumer:
-    """Takes work from one queue.
+    """Reads calls from one queue.
 
     Args:
         address: of Redis.
         stream: the queue's name.
-        seals: of the queue; read again here, when the file changes.
-        judging: answers what is taken, and says as whom.
+        seals: of the queue; the consumer reloads the key file when it changes.
+        handler: answers calls, and describes the worker.
         limits: see ConsumerLimits.
-        events: hears of what happens.
+        events: counts events.
     """
 
     def __init__(
@@ -59,137 +59,139 @@ class Consumer:
         stream: str,
         *,
         seals: QueueSeals,
-        judging: Handler,
+        handler: Handler,
         limits: ConsumerLimits | None = None,
         events: Events | None = None,
     ) -> None:
         limits = limits or ConsumerLimits()
         events = events or NoEvents()
-        # It says nothing of this machine: it can be read in Redis.
+        # Random, because it can be read in Redis: it must not identify this machine.
         name = secrets.token_hex(16)
-        self._own = ConsumerContext(
+        self._context = ConsumerContext(
             name=name,
             names=Names(stream),
             seals=seals,
-            judging=judging,
+            handler=handler,
             limits=limits,
             events=events,
             condition=ConsumerCondition(stream, name, address.shown, events),
             deliveries=PendingDeliveries(limits.in_flight, limits.in_flight_bytes),
         )
-        self._sorting = DeliveryDispatcher(self._own)
-        self._answering = ReplyWriter(self._own)
-        self._heartbeat = Heartbeat(self._own, self._sorting, self._answering)
+        self._dispatcher = DeliveryDispatcher(self._context)
+        self._reply_writer = ReplyWriter(self._context)
+        self._heartbeat = Heartbeat(self._context, self._dispatcher, self._reply_writer)
         self._lane = ""
         seconds = limits.answer_seconds
         self._link = Link(
-            connect=partial(home_client, address, self._own.names.workers, seconds=seconds, connections=_CONNECTIONS),
+            connect=partial(
+                home_client, address, self._context.names.workers, seconds=seconds, connections=_CONNECTIONS
+            ),
             opened=self._opened,
             work=self._work,
             lost=self._lost,
             seconds=seconds,
         )
-        judging.listen(self._changed)
+        handler.listen(self._changed)
 
     @property
     def name(self) -> str:
-        """Under which it stands in the group."""
-        return self._own.name
+        """Its name in the consumer group."""
+        return self._context.name
 
     @property
     def why(self) -> str:
-        """Why it takes no work from the queue; empty if it does."""
-        return self._own.condition.why
+        """Why it reads no calls from the queue; empty if it does."""
+        return self._context.condition.why
 
     @property
     def in_hand(self) -> int:
-        """Questions that the worker is called now, and answers that wait to be written."""
-        return self._own.deliveries.in_hand
+        """Calls at the worker, and answers not yet written."""
+        return self._context.deliveries.in_hand
 
     def stop(self) -> None:
-        """Take no more. ``run`` returns when what is in hand is answered; each call has its deadline, so that ends."""
+        """Read no more calls. ``run`` returns when those in hand are answered, at the latest at their deadlines."""
         self._heartbeat.is_stopping = True
         self._changed()
-        self._own.emptied.set()
+        self._context.emptied.set()
 
     async def run(self) -> None:
-        """Take work until told to stop. Whatever happens to Redis, it goes on."""
+        """Read calls until ``stop`` is called. When Redis fails, connect again."""
         try:
             await self._link.run()
         finally:
-            await self._sorting.close()
+            await self._dispatcher.close()
 
     def _changed(self) -> None:
-        """As whom it takes work may have changed."""
-        self._own.monitor.set()
-        self._own.takeable.set()
+        """The consumer's description, or whether it is stopping, has changed."""
+        self._context.heartbeat_due.set()
+        self._context.may_take.set()
 
     def _lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
         del was_up
-        self._own.condition.lost(self._link.why)
+        self._context.condition.lost(self._link.why)
         ours = error.split(_REDIS)[1] if isinstance(error, ExceptionGroup) else None
         if ours is not None or not isinstance(error, (*_REDIS, ExceptionGroup)):
-            _LOG.error("taking work from a queue failed inside the bridge", exc_info=ours or error)
-        self._answering.give_up_late()
-        if self._heartbeat.is_stopping and not self._own.deliveries.in_hand:
+            _LOG.error("internal error while reading calls from the queue", exc_info=ours or error)
+        self._reply_writer.give_up_late()
+        if self._heartbeat.is_stopping and not self._context.deliveries.in_hand:
             self._link.end()
 
     # --------------------------------------------------------------------------------------------- one session
 
     async def _opened(self, client: Client) -> Commands:
-        redis = Commands(client, self._own.names, self._own.name, self._own.limits.answer_seconds)
+        redis = Commands(client, self._context.names, self._context.name, self._context.limits.answer_seconds)
         await self._heartbeat.begin(redis)
         return redis
 
     async def _work(self, redis: Commands) -> None:
         await self._serve(redis)
-        with suppress(*_REDIS, NoGroupError):  # what stays is removed by others
+        with suppress(*_REDIS, NoGroupError):  # other consumers remove what remains
             await self._leave(redis)
 
     async def _serve(self, redis: Commands) -> None:
-        """Take, answer and beat, until told to stop and nothing is in hand."""
-        own = self._own
-        own.writable.set()  # what the session before has left
+        """Read, answer and renew, until the consumer stops and nothing is in hand."""
+        context = self._context
+        context.may_write.set()  # replies that the previous session did not write
         async with asyncio.TaskGroup() as group:
-            others = [group.create_task(each.keep(redis)) for each in (self._heartbeat, self._answering)]
+            others = [group.create_task(each.keep(redis)) for each in (self._heartbeat, self._reply_writer)]
             await self._take(redis)
-            while not own.deliveries.is_empty:
-                own.emptied.clear()
-                await own.emptied.wait()
+            while not context.deliveries.is_empty:
+                context.emptied.clear()
+                await context.emptied.wait()
             for other in others:
                 other.cancel()
 
     async def _take(self, redis: Commands) -> None:
-        own, recovered = self._own, ""
+        context, recovered = self._context, ""
         while not self._heartbeat.is_stopping:
             consumer_description, count = (
                 self._heartbeat.consumer_description,
-                self._sorting.appetite(own.deliveries.room),
+                self._dispatcher.read_count(context.deliveries.room),
             )
             if consumer_description is None or not count:
-                own.takeable.clear()
-                await own.takeable.wait()
+                context.may_take.clear()
+                await context.may_take.wait()
                 continue
             self._lane = consumer_description.lane
             try:
                 if recovered != self._lane:
                     await self._recover(redis)
                     recovered = self._lane
-                await self._sorting.received(redis, self._lane, await redis.read(self._lane, count))
+                await self._dispatcher.received(redis, self._lane, await redis.read(self._lane, count))
             except NoGroupError:
                 await redis.make_group(self._lane)
 
     async def _recover(self, redis: Commands) -> None:
-        """Take up what was delivered to this consumer by a read whose answer was lost on the way: nobody else knows."""
+        """Claim entries that were delivered to this consumer by a read whose answer was lost."""
         pending = await redis.pending(self._lane, PART)
-        wanted = [each for each in pending if not self._own.deliveries.holds(PendingEntry(self._lane, each.id))]
-        await self._sorting.received(redis, self._lane, await redis.claim(self._lane, wanted))
+        wanted = [each for each in pending if not self._context.deliveries.holds(PendingEntry(self._lane, each.id))]
+        await self._dispatcher.received(redis, self._lane, await redis.claim(self._lane, wanted))
 
     async def _leave(self, redis: Commands) -> None:
-        await redis.run([("HDEL", self._own.names.workers, self._own.name)])
+        await redis.run([("HDEL", self._context.names.workers, self._context.name)])
         if self._lane:
             await redis.leave(self._lane)
 
 
 _REDIS: Final = (exceptions.RedisError, OSError, TimeoutError)
-"""What redis-py raises, and what a server that is away is."""
+"""What redis-py raises, and what an unreachable server causes."""

@@ -1,4 +1,4 @@
-"""What the parts of a consumer share: who it is, what it has in hand, Redis' clock, and how they wake each other."""
+"""What the parts of a consumer share: its name, its pending deliveries, Redis' clock, and events to wake each other."""
 
 import asyncio
 from time import monotonic
@@ -19,32 +19,32 @@ from gateway.transports.queue.seals import QueueSeals
 
 _LOG: Final = structlog.get_logger(__name__)
 
-FULL: Final = "Redis is full, and evicts nothing: presence and answers wait for memory; raise its maxmemory"
-"""Why no work is taken."""
+FULL: Final = "Redis has no free memory, so presence and replies cannot be written; raise its maxmemory"
+"""Why the consumer reads no calls."""
 
-_LOST: Final = "Redis cannot be used"
-_WITHOUT_WORKER: Final = "the worker is not described yet, or gone"
+_LOST: Final = "Redis is unavailable"
+_WITHOUT_WORKER: Final = "the worker is not described yet, or is unavailable"
 
 REPORT_SECONDS: Final = 5.0
-"""How long the worker is away before the log warns of it. Whoever is just being started is not there at first."""
+"""How long the worker is unavailable before a warning is logged. A worker that has just started needs a moment."""
 
 PART: Final = 1000
-"""Entries that one command is about, at most: it takes Redis a millisecond."""
+"""At most so many entries in one command: it takes Redis a millisecond."""
 
 
 class ConsumerCondition:
-    """Whether work is taken from the queue, and why not; logged when it changes.
+    """Whether the consumer reads calls from the queue, or why not; logged when it changes.
 
     Args:
         stream: the queue's name.
-        consumer: who takes it.
-        scheme: what may be said of where Redis is.
-        events: hears that Redis was lost.
+        consumer: the consumer's name.
+        scheme: the part of Redis' URL that may be logged.
+        events: counts losses of Redis.
     """
 
     def __init__(self, stream: str, consumer: str, scheme: str, events: Events) -> None:
-        self.why = "Redis has not been reached yet"
-        """Why no work is taken; empty if it is."""
+        self.why = "not connected to Redis yet"
+        """Why the consumer reads no calls; empty if it does."""
         self._stream = stream
         self._consumer = consumer
         self._scheme = scheme
@@ -53,50 +53,52 @@ class ConsumerCondition:
         self._has_warned = False
 
     def become(self, why: str, *, expected: bool = False) -> None:
-        """From now on this is why no work is taken; empty: it is taken. ``expected``: nobody has to do anything."""
+        """Set ``why``; empty: the consumer reads calls. ``expected``: the operator need not act, so no warning."""
         before, self.why = self.why, why
         if not why.startswith(_WITHOUT_WORKER):
             self._without_since, self._has_warned = None, False
         if why == before or any(why.startswith(each) and before.startswith(each) for each in (_LOST, _WITHOUT_WORKER)):
-            return  # its reasons may change with each attempt
+            return  # the details may change with each attempt
         if why:
             log = _LOG.info if expected else _LOG.warning
-            log("no work is taken from the queue", stream=self._stream, why=why, scheme=self._scheme)
+            log("the bridge takes no calls from the queue", stream=self._stream, why=why, scheme=self._scheme)
         else:
-            _LOG.info("work is taken from the queue", stream=self._stream, consumer=self._consumer)
+            _LOG.info("the bridge takes calls from the queue", stream=self._stream, consumer=self._consumer)
 
-    def without_worker(self, why: str) -> None:
-        """The worker cannot be called; ``why`` as far as anybody knows. If that lasts, the log warns of it, once."""
+    def worker_unavailable(self, why: str) -> None:
+        """The worker cannot be called, for the reason ``why`` if it is known. If that lasts, log one warning."""
         if self._without_since is None:
             self._without_since = monotonic()
         self.become(f"{_WITHOUT_WORKER}: {why}" if why else _WITHOUT_WORKER, expected=True)
         if why and not self._has_warned and monotonic() - self._without_since >= REPORT_SECONDS:
             self._has_warned = True
-            _LOG.warning("no work is taken from the queue", stream=self._stream, why=self.why, scheme=self._scheme)
+            _LOG.warning(
+                "the bridge takes no calls from the queue", stream=self._stream, why=self.why, scheme=self._scheme
+            )
 
     def lost(self, why: str) -> None:
-        """Redis cannot be used, and why, as it may be logged."""
+        """Redis cannot be used, for this reason, which may be logged."""
         self._events.count(BRIDGE_EVENTS, ConsumerEvent.REDIS_LOST)
         self.become(f"{_LOST}: {why}")
 
 
 class ConsumerContext(Struct, frozen=True, kw_only=True):
-    """One consumer's own. An event is set for whoever waits for it, who clears it."""
+    """The shared state of one consumer. The task that waits for an event clears it."""
 
     name: str
     names: Names
     seals: QueueSeals
-    judging: Handler
+    handler: Handler
     limits: ConsumerLimits
     events: Events
     condition: ConsumerCondition
     deliveries: PendingDeliveries
     clock: RedisClock = field(default_factory=RedisClock)
-    monitor: asyncio.Event = field(default_factory=asyncio.Event)
-    """There is something to say of itself at once."""
-    takeable: asyncio.Event = field(default_factory=asyncio.Event)
-    """There may be room, or somebody to call."""
-    writable: asyncio.Event = field(default_factory=asyncio.Event)
-    """There is something to write."""
+    heartbeat_due: asyncio.Event = field(default_factory=asyncio.Event)
+    """The presence has changed: send a heartbeat at once."""
+    may_take: asyncio.Event = field(default_factory=asyncio.Event)
+    """There may be room for more calls, or the worker may be available again."""
+    may_write: asyncio.Event = field(default_factory=asyncio.Event)
+    """There are replies or acknowledgements to write."""
     emptied: asyncio.Event = field(default_factory=asyncio.Event)
-    """There may be nothing in hand."""
+    """Nothing may be in hand any more."""

@@ -1,11 +1,11 @@
-"""Who takes work from a queue: the bridges that say that they are there, and what their workers say of themselves.
+"""The bridges of a queue that are present, and their workers' descriptions.
 
-Each writes a Presence every second. One that is older than ``GONE_MS`` is of a bridge that is gone, and so is one that
-is missing: who stops properly takes it away. Only while Redis has been back for less than that, whoever was there
-before counts as still there, for nobody could say it.
+Each bridge writes a Presence every second, and removes it when it stops. A bridge is gone when its Presence is older
+than ``GONE_MS`` or missing. For ``GONE_MS`` after Redis has come back, bridges that were present before still count as
+present, because they could not write.
 
-A bridge reads one lane. A question may go by any lane in which somebody holds its policy as it was described; of these
-by the one in which the fewest wait for each call that can be worked on at once.
+A bridge reads one lane. A call may go to any lane with a bridge that has the description which the call was made for;
+of these, to the lane with the fewest waiting calls per call that its bridges handle at once.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from gateway.transports.queue.wire import GONE_MS
 
 
 class RegisteredBridge(Struct, frozen=True, kw_only=True):
-    """One of them. ``at`` is in milliseconds of Redis' clock, ``answered`` since it was started."""
+    """A bridge that is present. ``at`` is in milliseconds of Redis' clock; ``answered`` counts since its start."""
 
     description: Description
     lane: str
@@ -27,7 +27,7 @@ class RegisteredBridge(Struct, frozen=True, kw_only=True):
 
 
 class ConsumerRegistry:
-    """All of them, by consumer name."""
+    """All bridges that are present, by consumer name."""
 
     def __init__(self) -> None:
         self.bridges: Mapping[str, RegisteredBridge] = {}
@@ -35,12 +35,12 @@ class ConsumerRegistry:
         self._lanes: dict[frozenset[Description] | None, tuple[str, ...]] = {}
 
     def update(self, found: Mapping[str, RegisteredBridge], now: int, back_since: int) -> bool:
-        """Take over what was read at ``now``. Whether who is there, or what they describe, has changed.
+        """Replace the bridges by what was read at ``now``. Returns whether bridges, lanes or descriptions have changed.
 
         Args:
-            found: what stands in Redis.
+            found: the presences in Redis.
             now: Redis' time.
-            back_since: since when there has been a link to it.
+            back_since: since when Redis has been connected.
         """
         present = {name: bridge for name, bridge in found.items() if abs(now - bridge.at) <= GONE_MS}
         if now - back_since < GONE_MS:
@@ -55,7 +55,7 @@ class ConsumerRegistry:
         return True
 
     def lanes(self, fits: frozenset[Description] | None = None) -> tuple[str, ...]:
-        """Those in which somebody has one of these descriptions; None: any."""
+        """The lanes with a bridge of one of these descriptions; None: of any."""
         known = self._lanes.get(fits)
         if known is None:
             if len(self._lanes) >= KEPT:
@@ -66,16 +66,16 @@ class ConsumerRegistry:
         return known
 
     def described(self) -> dict[Description, int]:
-        """Which descriptions there are, and how many have each."""
+        """The number of bridges by description."""
         counted: dict[Description, int] = {}
         for bridge in self.bridges.values():
             counted[bridge.description] = counted.get(bridge.description, 0) + 1
         return counted
 
     def of(self, lane: str) -> dict[str, RegisteredBridge]:
-        """Who reads a lane."""
+        """The bridges that read a lane."""
         return {name: bridge for name, bridge in self.bridges.items() if bridge.lane == lane}
 
 
 KEPT = 1000
-"""Sets of descriptions whose lanes are kept: one for each policy and version; beyond this all start anew."""
+"""Sets of descriptions whose lanes are cached: one for each policy and version. Beyond this the cache is cleared."""

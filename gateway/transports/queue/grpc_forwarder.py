@@ -1,13 +1,12 @@
-"""A gRPC worker as a bridge calls it: calls as they came in, outcomes as the worker gave them.
+"""How a bridge calls a gRPC worker: it forwards calls and outcomes unchanged.
 
-The worker is called as the gateway itself would call it: round robin over its replicas, by stream, with health, circuit
-breakers and retries. What it says is not looked into: whether a change applies, or a verdict means anything, is
-for the gateway to judge, which knows the policy. Only a failure is told from a verdict: then another replica may be
-called.
+The bridge calls the worker as the gateway itself would: round robin over its endpoints, by stream, with health checks,
+circuit breakers and retries. It does not validate verdicts; the gateway does, which knows the policy. It only
+distinguishes a failure, after which it may call another endpoint.
 
-Which replicas: those that describe themselves as most do. An outcome that names no version is of "the version described
-on this connection", and of those that a bridge has, the gateway knows one: so only those are called; their version is
-written into the outcome.
+If endpoints have different descriptions, the bridge calls only those with the most frequent one. An outcome without a
+version is of "the version described on this connection", but the gateway knows only the description that the bridge
+publishes. So the bridge writes that version into the outcome.
 """
 
 import asyncio
@@ -31,25 +30,25 @@ from gateway.transports.queue.names import lane_of
 from gateway.transports.worker_channel import WorkerError
 
 MOST_POLICIES: Final = 1000
-"""Policies, each with its settings, that are kept: those of a large configuration. Beyond this all start anew."""
+"""Policies with their settings that are cached: those of a large configuration. Beyond this the cache is cleared."""
 
 _PHASES: Final[dict[int, Phase]] = {number: phase for phase, number in PHASES.items()}
 
 
 class _Verdict(Allow, frozen=True, kw_only=True):
-    """Anything that a worker said which is no failure. To ``GrpcWorker`` all verdicts are the same."""
+    """An outcome with a verdict. ``GrpcWorker`` does not distinguish verdicts, so it is always an Allow."""
 
     outcome: pb.Outcome
 
 
 class _NoVerdict(Failure, frozen=True, kw_only=True):
-    """A failure that a worker said."""
+    """An outcome with a failure, or empty."""
 
     outcome: pb.Outcome
 
 
-def relayed(call: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
-    """An outcome as it is: a ``Reading`` for ``GrpcWorker``."""
+def unchanged(call: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
+    """An outcome unchanged: a ``Reading`` for ``GrpcWorker``."""
     del call, characters, meaningless
     if outcome.WhichOneof("verdict") in {None, "failure"}:
         return _NoVerdict(reason=Reason.WORKER_FAILURE, message="", outcome=outcome)
@@ -57,10 +56,10 @@ def relayed(call: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningle
 
 
 class GrpcForwarder:
-    """A Judging that calls a gRPC worker.
+    """A Handler that calls a gRPC worker.
 
     Args:
-        worker: whose ``reading`` is ``relayed``.
+        worker: whose ``reading`` is ``unchanged``.
     """
 
     def __init__(self, worker: GrpcWorker) -> None:
@@ -71,28 +70,28 @@ class GrpcForwarder:
         self._policies: dict[tuple[str, int, bytes], Policy] = {}
         self._document = Document(content=b"", digest=b"")
         self._called = 0
-        worker.listen(self._look)
+        worker.listen(self._description_changed)
 
     @property
     def consumer_description(self) -> ConsumerDescription | None:
-        """See Judging."""
+        """See Handler."""
         return self._consumer
 
     @property
     def why(self) -> str:
-        """See Judging."""
+        """See Handler."""
         worker = self._worker
         if worker.why or not worker.live:
             return worker.why
-        return f"worker {worker.name!r} at {worker.target} says by grpc.health.v1 that it is NOT_SERVING; see its log"
+        return f"worker {worker.name!r} at {worker.target} reports NOT_SERVING by grpc.health.v1; see its log"
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """See Judging."""
+        """See Handler."""
         self._listeners.append(listener)
 
-    def _look(self) -> None:
+    def _description_changed(self) -> None:
         counted = self._worker.described()
-        # What most connections say; of two that are even, the one of before: nobody gains by going back and forth.
+        # The most frequent one; of two that are equally frequent the current one, so that it does not alternate.
         before = self._description
         chosen = max(counted, key=lambda each: (counted[each], each is before), default=None)
         if chosen is before:
@@ -107,17 +106,17 @@ class GrpcForwarder:
 
     # ------------------------------------------------------------------------------------------------ calling
 
-    def judge(
+    def handle(
         self, call: pb.PolicyCall, answered: Callable[[HandlerResult], None], *, until: float, once: bool
     ) -> None:
-        """See Judging."""
+        """See Handler."""
         if call.phase not in _PHASES:
-            error = q.Error(reason=Reason.WORKER_FAILURE, message=f"the ask is of phase {call.phase}, which is unknown")
+            error = q.Error(reason=Reason.WORKER_FAILURE, message=f"the call has the unknown phase {call.phase}")
             asyncio.get_running_loop().call_soon(answered, error)
             return
         description = self._description
         self._called += 1
-        made = PolicyCall(
+        policy_call = PolicyCall(
             id=self._called,
             policy=self._policy(call, until - monotonic()),
             document=self._document_of(call.document),
@@ -126,19 +125,19 @@ class GrpcForwarder:
             cancellable=not once,
             traceparent=call.traceparent,
         )
-        # Without a description nobody fits, and the worker says why.
+        # Without a description no endpoint fits, and the GrpcWorker answers why.
         fits = frozenset(() if description is None else (description,))
-        self._worker.call(made, lambda _, answer: answered(self._said(made, answer, description)), fits)
+        self._worker.call(policy_call, lambda _, answer: answered(self._result(policy_call, answer, description)), fits)
 
     def _document_of(self, content: bytes) -> Document:
-        """Calls of one review come one after another; they go the same way, and there their document travels once."""
+        """Calls of one review arrive one after another; with the same Document they share one copy on the stream."""
         if self._document.content != content:
-            # Nobody looks for it in a cache, and its digest would cost more than all else.
+            # No cache is used here, and the digest would cost more than the rest.
             self._document = Document(content=content, digest=b"")
         return self._document
 
     def _policy(self, call: pb.PolicyCall, left: float) -> Policy:
-        """The policy that a call is about. Nobody says its time: the longest that any call had left stands for it."""
+        """The policy of a call. A call carries no timeout, so the longest time that any call had left replaces it."""
         key = call.policy, call.phase, call.settings
         known = self._policies.get(key)
         if known is None or known.timeout < left:
@@ -157,14 +156,14 @@ class GrpcForwarder:
             )
         return known
 
-    def _said(self, call: PolicyCall, answer: Answer, description: Description | None) -> HandlerResult:
+    def _result(self, call: PolicyCall, answer: Answer, description: Description | None) -> HandlerResult:
         if not isinstance(answer, _Verdict | _NoVerdict):
-            assert isinstance(answer, Failure)  # noqa: S101 - every verdict was read by ``relayed``
+            assert isinstance(answer, Failure)  # noqa: S101 - ``unchanged`` made every verdict
             return q.Error(reason=answer.reason, message=answer.message)
         outcome = answer.outcome
         described = None if description is None else description.version_of(call.policy.policy)
         if not outcome.version:
-            # A copy: the same outcome may be told to others.
+            # A copy: other calls may share the outcome.
             outcome = pb.Outcome()
             outcome.CopyFrom(answer.outcome)
             outcome.version = described or ""
@@ -173,12 +172,12 @@ class GrpcForwarder:
         return outcome
 
     async def validate_settings(self, request: pb.ValidateSettingsRequest) -> HandlerResult:
-        """See Judging."""
+        """See Handler."""
         why = self._worker.why or "it is not described"
-        judges = () if self._description is None else self._worker.all_with(self._description)
-        for judge in judges:
+        endpoints = () if self._description is None else self._worker.all_with(self._description)
+        for endpoint in endpoints:
             try:
-                return await judge.validate_settings(request.policy, request.settings)
+                return await endpoint.validate_settings(request.policy, request.settings)
             except WorkerError as error:
                 why = str(error)
         return q.Error(reason=Reason.WORKER_UNAVAILABLE, message=why)

@@ -1,4 +1,4 @@
-"""What a consumer of a queue needs of whoever answers its calls."""
+"""The protocol of what answers a consumer's calls."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -9,13 +9,13 @@ from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 HandlerResult = pb.Outcome | pb.ValidateSettingsResponse | q.Error
-"""What is said to a question: the worker's own words, or why there are none."""
+"""The worker's answer to a request, or the error why there is none."""
 
 
 class ConsumerDescription(Struct, frozen=True, kw_only=True):
-    """As whom a consumer stands in the queue.
+    """What a consumer publishes about its worker.
 
-    ``description`` is a DescribeResponse, serialized; equal descriptions are equal bytes. ``lane`` is that of its
+    ``description`` is a DescribeResponse, serialized; equal descriptions are equal bytes. ``lane`` is the lane of its
     claims.
     """
 
@@ -24,31 +24,30 @@ class ConsumerDescription(Struct, frozen=True, kw_only=True):
 
 
 class Handler(Protocol):
-    """Answers what is taken from a queue. All calls are made in the loop."""
+    """Answers the calls of a consumer. All methods are called in the event loop."""
 
     @property
     def consumer_description(self) -> ConsumerDescription | None:
-        """As whom it answers now; None: nobody can be called, so nothing is to be taken."""
+        """The worker's description; None: the worker cannot be called, so the consumer must not read calls."""
 
     @property
     def why(self) -> str:
-        """Why nobody can be called, as far as anybody knows; it says nothing while somebody can."""
+        """Why the worker cannot be called, if that is known; empty while it can."""
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this whenever ``consumer_description`` may have changed."""
 
-    def judge(
+    def handle(
         self, call: pb.PolicyCall, answered: Callable[[HandlerResult], None], *, until: float, once: bool
     ) -> None:
-        """Have a call judged. ``answered`` is called once, later, in this loop, never inside this call.
+        """Handle a call. ``answered`` is called once, later, in this loop, never before this method returns.
 
         Args:
-            call: the question, its document inline.
-            answered: is told what is said.
-            until: seconds of the monotonic clock at which nobody waits any more. ``answered`` is called by then, or
-                soon after.
-            once: the policy has side effects: it is not put to a worker twice.
+            call: the call, with its document inline.
+            answered: gets the result.
+            until: the deadline, in seconds of the monotonic clock. ``answered`` is called by then, or soon after.
+            once: the policy has side effects: the handler must not call a worker twice.
         """
 
     async def validate_settings(self, request: pb.ValidateSettingsRequest) -> HandlerResult:
-        """What is said of a policy's settings. Never raises, and takes as long as describing may."""
+        """Validate a policy's settings. Never raises, and takes no longer than Describe may."""

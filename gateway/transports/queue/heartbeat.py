@@ -1,11 +1,12 @@
-"""How a consumer says that it is there, keeps what it has, and takes over what dead ones have left.
+"""How a consumer publishes its presence, renews its entries, and claims those of dead consumers.
 
-Each second: Redis' time, the consumer's presence, and a renewal of all entries in hand, in one pipeline. Then what
-nobody has renewed for three seconds is claimed, also by a consumer that has all it wants in hand: else under load, when
-nobody ever has room, it would wait until its deadline. And now and then consumers are removed from the group that are
-gone for good.
+Each second one pipeline reads Redis' time, writes the presence, and renews all entries in hand. Then the consumer
+claims entries that no consumer has renewed for three seconds, even if it has no room for new ones: under load, when no
+consumer has room, those entries would otherwise wait until their deadlines. At longer intervals it removes dead
+consumers from the group.
 
-Nobody can be called, or it is stopping: then its presence is removed at once, so that no gateway counts on it.
+When the worker is unavailable or the consumer stops, it removes its presence at once, so that gateways stop counting
+on it.
 """
 
 import asyncio
@@ -30,112 +31,112 @@ from gateway.transports.queue.wire import DEAD_SECONDS, sealed_presence
 _LOG: Final = structlog.get_logger(__name__)
 
 HEARTBEAT_SECONDS: Final = 1.0
-"""How often a consumer says that it is there, renews what it has, and looks for what dead ones have left."""
+"""How often a consumer writes its presence, renews its entries, and looks for entries of dead consumers."""
 
 TIDY_SECONDS: Final = 10.0
-"""How often consumers that are gone for good are looked for."""
+"""How often a consumer looks for dead consumers to remove."""
 
 GONE_SECONDS: Final = 60.0
-"""How long a consumer without entries must not have been heard of to be removed from the group."""
+"""How long a consumer without entries must be idle to be removed from the group."""
 
 
 class Heartbeat:
-    """Of one consumer.
+    """The heartbeat of one consumer.
 
     Args:
-        consuming: the consumer.
-        sorting: gets what is claimed.
-        answering: knows how much was answered.
+        context: the consumer.
+        dispatcher: gets the claimed entries.
+        reply_writer: has the number of answered calls.
     """
 
-    def __init__(self, consuming: ConsumerContext, sorting: DeliveryDispatcher, answering: ReplyWriter) -> None:
-        self._own = consuming
-        self._sorting = sorting
-        self._answering = answering
+    def __init__(self, context: ConsumerContext, dispatcher: DeliveryDispatcher, reply_writer: ReplyWriter) -> None:
+        self._context = context
+        self._dispatcher = dispatcher
+        self._reply_writer = reply_writer
         self._tidied = monotonic()
         self.is_stopping = False
 
     @property
     def consumer_description(self) -> ConsumerDescription | None:
-        """As whom it takes work now; None: it does not."""
-        return None if self.is_stopping else self._own.judging.consumer_description
+        """The worker's description; None: the consumer reads no calls."""
+        return None if self.is_stopping else self._context.handler.consumer_description
 
     async def begin(self, redis: Commands) -> None:
-        """The first beat. Raises what ``Commands`` raise."""
-        own = self._own
+        """Send the first heartbeat. Raises what ``Commands`` raise."""
+        context = self._context
         sent = monotonic()
         seconds, microseconds = await redis.time()
-        own.clock.sample(sent, monotonic(), seconds, microseconds)
-        await self._say(redis)
+        context.clock.sample(sent, monotonic(), seconds, microseconds)
+        await self._send(redis)
 
     async def keep(self, redis: Commands) -> None:
-        """Beat until cancelled. Raises what ``Commands`` raise."""
-        own = self._own
+        """Send heartbeats until canceled. Raises what ``Commands`` raise."""
+        context = self._context
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
-                    await own.monitor.wait()
-            own.monitor.clear()
-            own.seals.refresh()
-            await self._say(redis)
+                    await context.heartbeat_due.wait()
+            context.heartbeat_due.clear()
+            context.seals.refresh()
+            await self._send(redis)
             consumer_description = self.consumer_description
             if consumer_description is not None:
-                with suppress(NoGroupError):  # whoever takes makes it
+                with suppress(NoGroupError):  # the read creates it
                     await self._claim(redis, consumer_description.lane)
                     await self._tidy(redis, consumer_description.lane)
 
-    async def _say(self, redis: Commands) -> None:
-        own, consumer_description = self._own, self.consumer_description
+    async def _send(self, redis: Commands) -> None:
+        context, consumer_description = self._context, self.consumer_description
         commands: list[Any] = [("TIME",)]
         if consumer_description is None:
-            commands.append(("HDEL", own.names.workers, own.name))
+            commands.append(("HDEL", context.names.workers, context.name))
         else:
             commands += [
-                ("HSET", own.names.workers, own.name, self._presence(consumer_description)),
-                ("EXPIRE", own.names.workers, FORGOTTEN_SECONDS),
-                ("EXPIRE", own.names.calls(consumer_description.lane), FORGOTTEN_SECONDS),
+                ("HSET", context.names.workers, context.name, self._presence(consumer_description)),
+                ("EXPIRE", context.names.workers, FORGOTTEN_SECONDS),
+                ("EXPIRE", context.names.calls(consumer_description.lane), FORGOTTEN_SECONDS),
             ]
         sent = monotonic()
-        (time, said, *others) = await redis.run([*commands, *redis.renewals(own.deliveries.entries)])
+        (time, presence_written, *others) = await redis.run([*commands, *redis.renewals(context.deliveries.entries)])
         received = monotonic()
-        for answer in (time, said, *others):
-            if isinstance(answer, Exception) and not _is_passing(answer):
+        for answer in (time, presence_written, *others):
+            if isinstance(answer, Exception) and not _is_temporary(answer):
                 raise answer
-        own.clock.sample(sent, received, int(time[0]), int(time[1]))
-        if isinstance(said, Exception):
-            own.condition.become(FULL)
+        context.clock.sample(sent, received, int(time[0]), int(time[1]))
+        if isinstance(presence_written, Exception):
+            context.condition.become(FULL)
         elif consumer_description is not None:
-            own.condition.become("")
+            context.condition.become("")
         elif self.is_stopping:
-            own.condition.become("it is stopping", expected=True)
+            context.condition.become("it is stopping", expected=True)
         else:
-            own.condition.without_worker(own.judging.why)
+            context.condition.worker_unavailable(context.handler.why)
 
     def _presence(self, consumer_description: ConsumerDescription) -> bytes:
-        own = self._own
+        context = self._context
         presence = q.Presence(
             description=consumer_description.description,
-            at=own.clock.now(),
+            at=context.clock.now(),
             lane=consumer_description.lane,
-            in_flight=own.deliveries.in_work,
-            capacity=own.limits.in_flight,
-            answered=self._answering.answered,
+            in_flight=context.deliveries.in_flight,
+            capacity=context.limits.in_flight,
+            answered=self._reply_writer.answered,
         )
-        return sealed_presence(own.seals, own.name, presence)
+        return sealed_presence(context.seals, context.name, presence)
 
     async def _claim(self, redis: Commands, lane: str) -> None:
-        own = self._own
-        room = self._sorting.appetite(own.deliveries.room_for_claimed)
+        context = self._context
+        room = self._dispatcher.read_count(context.deliveries.room_for_claimed)
         if not room:
             return
         dead = await redis.pending(lane, PART, idle=DEAD_SECONDS)
-        # Its own, too: those of a read whose answer was lost on the way.
-        wanted = [each for each in dead if not own.deliveries.holds(PendingEntry(lane, each.id))][:room]
+        # Also this consumer's own entries, of a read whose answer was lost.
+        wanted = [each for each in dead if not context.deliveries.holds(PendingEntry(lane, each.id))][:room]
         claimed = await redis.claim(lane, wanted, idle=DEAD_SECONDS)
         if claimed:
-            own.events.count(BRIDGE_EVENTS, ConsumerEvent.CLAIMED, amount=len(claimed))
-            _LOG.info("entries of a consumer that is gone are taken over", entries=len(claimed))
-        await self._sorting.received(redis, lane, claimed)
+            context.events.count(BRIDGE_EVENTS, ConsumerEvent.CLAIMED, amount=len(claimed))
+            _LOG.info("claimed entries of a dead consumer", entries=len(claimed))
+        await self._dispatcher.received(redis, lane, claimed)
 
     async def _tidy(self, redis: Commands, lane: str) -> None:
         if monotonic() - self._tidied >= TIDY_SECONDS:
@@ -143,6 +144,6 @@ class Heartbeat:
             await redis.remove_dead(lane, GONE_SECONDS)
 
 
-def _is_passing(answer: Exception) -> bool:
-    """Whether an error is nothing to connect anew for: there is no group, which is made again, or no memory."""
+def _is_temporary(answer: Exception) -> bool:
+    """Whether the connection can be kept: the group does not exist, and is created again, or Redis has no memory."""
     return is_no_group(answer) or isinstance(answer, exceptions.OutOfMemoryError)

@@ -1,16 +1,16 @@
-"""What a queue's things are called in Redis, and which lane a call goes by.
+"""The keys of a queue in Redis, and the lane of a call.
 
-    {STREAM}:workers             hash: who is there, by consumer name
-    {STREAM}:calls:LANE          stream, with consumer group ``workers``: one entry for each call
-    {STREAM}:replies:INSTANCE    stream: answers to one gateway process
+    {STREAM}:workers             hash: the presences, by consumer name
+    {STREAM}:calls:LANE          request stream with consumer group ``workers``: one entry for each call
+    {STREAM}:replies:INSTANCE    reply stream: replies to one gateway process
 
-The braces make all of them one slot of a Redis Cluster, "only the substring between { and } is hashed" (Redis Cluster
-specification), so that commands about several of them may be one transaction.
+The braces put all of them into one slot of a Redis Cluster, "only the substring between { and } is hashed" (Redis
+Cluster specification), so that commands about several of them may be one transaction.
 
-A document holds what the policy claims to read. While a worker is updated, some of its replicas may claim more than
-others, and a question that was made for the claims of one must not be judged by the other, which would miss what it was
-not shown. So calls go by **lanes**: a digest of all that a worker claims. Versions are not in it: what answers, says in
-which version.
+A document contains what the policy claims to read. While a worker is updated, its replicas may have different claims. A
+call that was made for one set of claims must not be handled with another: the document would lack what that one reads.
+So each set of claims has its own request stream, a **lane**, which is named by a digest of the claims. Versions are not
+part of it: each outcome carries its version.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class Names:
     """The names of one queue.
 
     Args:
-        stream: the queue's own name, ``spec.queue.stream``.
+        stream: the queue's name, ``spec.queue.stream``.
     """
 
     __slots__ = ("_prefix", "stream", "workers")
@@ -41,21 +41,21 @@ class Names:
         self.workers = f"{self._prefix}workers"
 
     def calls(self, lane: str) -> str:
-        """The stream of a lane."""
+        """The request stream of a lane."""
         return f"{self._prefix}calls:{lane}"
 
     def replies(self, instance: str) -> str:
-        """The stream of a gateway's replies."""
+        """The reply stream of a gateway process."""
         return f"{self._prefix}replies:{instance}"
 
 
 def is_identifier(text: str) -> bool:
-    """Whether it can be the name of a lane, or of a gateway: 16 bytes in hexadecimal digits."""
+    """Whether it can name a lane or a gateway process: 16 bytes in hexadecimal digits."""
     return _HEX.fullmatch(text) is not None
 
 
 def lane_of(description: pb.DescribeResponse) -> str:
-    """The lane of those who describe themselves so."""
+    """The lane of workers with this description."""
     claims = sorted(_claims(policy) for policy in description.policies)
     digest = hashlib.sha256(b"admission-gateway lane v1")
     for claim in claims:
@@ -64,7 +64,7 @@ def lane_of(description: pb.DescribeResponse) -> str:
 
 
 def _claims(policy: pb.PolicyDescription) -> bytes:
-    """What a policy claims, whatever its version: the same bytes for the same claims."""
+    """A policy's claims without its version: the same bytes for the same claims."""
     claims = pb.PolicyDescription(
         name=policy.name,
         phases=sorted(set(policy.phases)),

@@ -1,8 +1,8 @@
-"""Open questions of one gateway to one queue: those that are not answered, nor failed, nor given up.
+"""Open calls of one gateway to one queue: not answered, not failed, not canceled.
 
-One that may be repeated keeps what it calls until it is answered: should Redis lose its data, it is put again under its
-own id, and whoever has both answers one. One whose policy has side effects is put once: nobody knows whether what was
-lost has been worked on.
+A call that may be repeated keeps its request until it is answered. If Redis loses its data, the gateway writes the call
+again with the same ID, and a bridge that gets both answers one. A call with side effects is written once: a bridge may
+have handled the lost entry.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ _LOG: Final = structlog.get_logger(__name__)
 
 
 class OpenCall(ABC):
-    """One of them. ``number`` is its id, b"" until it is among the open ones.
+    """An open call. ``number`` is its ID, b"" until ``OpenCalls`` has it.
 
-    ``fits`` are the descriptions of which somebody must have one where it goes; None: any. ``lane`` is where it goes,
-    "" while nobody knows who is there. ``is_sent``: it was written to Redis, or part of it, and has not to be again.
-    ``entry``: where it stands there, as far as Redis has said so. ``was_taken``: Redis has said so at least once.
-    ``expiry`` is its deadline in milliseconds of Redis' clock, once it was written for the first time; else 0.
+    ``fits`` are the descriptions of which a bridge in its lane must have one; None: any. ``lane`` is "" until the call
+    is placed. ``is_sent``: it was sent to Redis, at least in part, and need not be sent again. ``entry`` is its entry's
+    ID, once Redis has answered with one; ``was_taken``: Redis has answered with one at least once. ``expiry`` is its
+    deadline in milliseconds of Redis' clock, once it was written for the first time; else 0.
     """
 
     __slots__ = (
@@ -77,30 +77,28 @@ class OpenCall(ABC):
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it was written, and may not be again: as long as nobody knows that Redis has it not, it may be
-        answered.
-        """
+        """Whether it was sent and may not be sent again: Redis may have it, so it may still be answered."""
         return self.is_sent and not self.may_repeat
 
     @abstractmethod
     def request(self, requests: Requests) -> bytes:
-        """What is called, a Request."""
+        """The Request, serialized."""
 
     @abstractmethod
-    def reported(self, reply: q.Reply) -> None:
-        """The answer is there."""
+    def replied(self, reply: q.Reply) -> None:
+        """End with this reply."""
 
     @abstractmethod
     def failed(self, failure: Failure) -> None:
-        """There will be none."""
+        """End with this failure."""
 
     @abstractmethod
-    def broken_off(self) -> None:
-        """The worker is closed: nothing listens to it any more."""
+    def abort(self) -> None:
+        """End without an answer: the worker is closed."""
 
 
 class OpenCalls:
-    """All of them, by id. ``bytes`` is what they hold."""
+    """All open calls, by ID. ``bytes`` is the size of their documents and settings."""
 
     __slots__ = ("_by_number", "_last", "bytes", "idle")
 
@@ -118,7 +116,7 @@ class OpenCalls:
         return iter(tuple(self._by_number.values()))
 
     def add(self, call: OpenCall) -> None:
-        """One more."""
+        """Add a call, and give it an ID."""
         self._last += 1
         call.number = self._last.to_bytes(8, "big")
         self._by_number[call.number] = call
@@ -126,13 +124,13 @@ class OpenCalls:
         self.idle.clear()
 
     def answered(self, reply: q.Reply) -> OpenCall | None:
-        """Which one a reply answers; None: none that is open."""
+        """The open call that a reply answers; None: there is none."""
         found = self._by_number.get(reply.id)
-        # One that waits to be put again may still be answered where it was put first.
+        # A call that waits to be written again may still be answered at its first entry.
         return found if found is not None and found.expiry and found.expiry == reply.deadline else None
 
     def close(self, call: OpenCall) -> None:
-        """It has its answer, or nobody waits for it."""
+        """Remove a call: it has its answer, or was canceled."""
         call.is_done = True
         if self._by_number.get(call.number) is call:
             del self._by_number[call.number]
@@ -141,7 +139,7 @@ class OpenCalls:
             self.idle.set()
 
     def oldest(self) -> float | None:
-        """Since when the oldest one is open; None: there is none."""
+        """Since when the oldest call is open; None: there is none."""
         first = next(iter(self._by_number.values()), None)
         return None if first is None else first.since
 
@@ -151,11 +149,11 @@ class OpenReview(OpenCall):
 
     Args:
         call: the call.
-        answered: told the answer, once, unless it is silenced.
-        outcomes: reads it.
-        failures: names what goes wrong.
+        answered: called with the answer, once, unless the call is silenced.
+        outcomes: validates the outcome.
+        failures: makes failures.
         fits: see OpenCall.
-        since: when it was made.
+        since: when it was opened.
         deadline: when it ends.
     """
 
@@ -184,13 +182,13 @@ class OpenReview(OpenCall):
         """See OpenCall."""
         return requests.of(self._call)
 
-    def reported(self, reply: q.Reply) -> None:
+    def replied(self, reply: q.Reply) -> None:
         """See OpenCall."""
         match reply.WhichOneof("outcome"):
             case "verdict":
                 self._report(self._outcomes.read(self._call, reply.verdict))
             case "error":
-                self._report(self._failures.said(reply.error))
+                self._report(self._failures.from_bridge(reply.error))
             case _:
                 self._report(self._failures.meaningless("a Reply that holds no verdict"))
 
@@ -198,7 +196,7 @@ class OpenReview(OpenCall):
         """See OpenCall."""
         self._report(failure)
 
-    def broken_off(self) -> None:
+    def abort(self) -> None:
         """See OpenCall."""
         self.is_silenced = True
 
@@ -207,19 +205,19 @@ class OpenReview(OpenCall):
             return
         try:
             self._answered(self._call, answer)
-        except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
-            _LOG.exception("telling an answer failed inside the gateway", uid=self._call.uid)
+        except Exception:  # noqa: BLE001 - logged: a listener's error must not affect other calls
+            _LOG.exception("internal error while an answer was delivered", uid=self._call.uid)
 
 
 class OpenSettings(OpenCall):
-    """A question about settings. ``result`` is the word on them, or a WorkerError.
+    """A request to validate settings. ``result`` is the response, or a WorkerError.
 
     Args:
-        policy: whose they are, by its name in the worker.
+        policy: the policy's name in the worker.
         settings: the settings.
-        failures: names what goes wrong.
+        failures: makes failures.
         fits: see OpenCall.
-        since: when it was made.
+        since: when it was opened.
         deadline: when it ends.
     """
 
@@ -244,22 +242,22 @@ class OpenSettings(OpenCall):
         """See OpenCall."""
         return self._request
 
-    def reported(self, reply: q.Reply) -> None:
+    def replied(self, reply: q.Reply) -> None:
         """See OpenCall."""
         match reply.WhichOneof("outcome"):
             case "settings":
                 if not self.result.done():
                     self.result.set_result(reply.settings)
             case "error":
-                self.failed(self._failures.said(reply.error))
+                self.failed(self._failures.from_bridge(reply.error))
             case _:
-                self.failed(self._failures.meaningless("a Reply that says nothing of settings"))
+                self.failed(self._failures.meaningless("a Reply that holds no result of the validation of settings"))
 
     def failed(self, failure: Failure) -> None:
         """See OpenCall."""
         if not self.result.done():
             self.result.set_exception(WorkerError(failure.message))
 
-    def broken_off(self) -> None:
+    def abort(self) -> None:
         """See OpenCall."""
         self.result.cancel()

@@ -1,10 +1,10 @@
-"""What a gateway has to write into Redis: calls, what it takes back, and the trimming of what it has read.
+"""What a gateway writes to Redis next: calls, deletions of canceled calls, and the trimming of its reply stream.
 
-Everything of one turn of the loop leaves in one pipeline, up to a size, the oldest call in any case; while one is under
-way, the next one gathers. A pipeline is no transaction: a call that Redis refuses costs no other one.
+Everything of one turn of the event loop goes into one pipeline, up to a size but at least the oldest call; the next
+pipeline gathers meanwhile. A pipeline is not a transaction: a call that Redis rejects does not affect the others.
 
-A call that was taken back before it was written is never written; afterwards its entry is deleted, as soon as Redis has
-said where it stands. That is for the sake of the length only: whoever has taken it works on it.
+A call that is canceled before it was written is never written. Otherwise its entry is deleted as soon as its ID is
+known. This only shortens the stream: a consumer that has the call continues with it.
 """
 
 from collections import OrderedDict
@@ -21,18 +21,18 @@ from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import EXPIRED_MS, Requests
 
 _ENVELOPE_BYTES: Final = 256
-"""Of a call, beside its document and settings: names, a uid, the seal, the command."""
+"""Size of a call beyond its document and settings: names, a uid, the seal, the command."""
 
 ANOTHER_CLOCK_MS: Final = 1000
-"""By how much a deadline must have moved on Redis' clock for that to be another clock: that of a server whose time is
-not the same. Less is the error of our own reckoning, and a second is what anybody's NTP keeps."""
+"""If a deadline has moved by more than this on Redis' clock, another server with another clock answers now. Less is the
+error of the estimate; NTP keeps clocks within a second."""
 
 MOVED: Final = (exceptions.ReadOnlyError, exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterDownError)
-"""Errors by which a server says that another one is the right one now: the call was not taken, and can be put there."""
+"""Errors of a server that is no longer the right one: it did not accept the call, which can be written elsewhere."""
 
 
 class Batch(NamedTuple):
-    """One pipeline: its commands, and the calls that are in it, each with its command's place."""
+    """One pipeline: its commands; the calls and the length queries in it, each with the index of its command."""
 
     commands: list[Command]
     calls: list[tuple[int, OpenCall]]
@@ -40,14 +40,14 @@ class Batch(NamedTuple):
 
 
 class Outbox:
-    """Gathers it.
+    """Gathers the commands of the next pipeline.
 
     Args:
         names: of the queue.
-        instance: this gateway's name.
-        seals: seals.
-        clock: Redis' time.
-        batch_bytes: up to which size calls are gathered into one pipeline.
+        instance: this gateway process' name.
+        seals: of the queue.
+        clock: Redis' clock.
+        batch_bytes: the size limit of one pipeline.
     """
 
     def __init__(self, names: Names, instance: str, seals: QueueSeals, clock: RedisClock, batch_bytes: int) -> None:
@@ -58,13 +58,13 @@ class Outbox:
         self._batch_bytes = batch_bytes
         self._requests = Requests()
         self._unsent: OrderedDict[OpenCall, None] = OrderedDict()
-        self._taken_back: dict[str, list[bytes]] = {}
+        self._canceled: dict[str, list[bytes]] = {}
         self._read_to: bytes | None = None
         self.lanes: dict[str, RequestStream] = {}
 
     def __bool__(self) -> bool:
-        """Whether something waits. What has been read alone need not be told: it goes with the next pipeline."""
-        return bool(self._unsent or self._taken_back)
+        """Whether something waits to be written. A trim alone does not count: it goes with the next pipeline."""
+        return bool(self._unsent or self._canceled)
 
     @property
     def unsent(self) -> int:
@@ -72,26 +72,26 @@ class Outbox:
         return len(self._unsent)
 
     def lane(self, name: str) -> RequestStream:
-        """What is known of a lane."""
+        """A lane's request stream."""
         known = self.lanes.get(name)
         if known is None:
             known = self.lanes[name] = RequestStream()
         return known
 
     def put(self, call: OpenCall) -> None:
-        """Write it."""
+        """Add a call to the next pipeline."""
         call.is_waiting = True
         self.lane(call.lane).unsent += 1
         self._unsent[call] = None
 
     def put_again(self, calls: list[OpenCall]) -> None:
-        """Write these once more, before all others, and delete where they stood.
+        """Write these calls again, before all others, and delete their old entries.
 
-        They keep their deadlines, by which bridges know them; but not if Redis' clock is another one now.
+        They keep their deadlines, by which bridges recognize them, unless Redis' clock is another one now.
         """
         for call in reversed(calls):
             if call.entry is not None:
-                self._taken_back.setdefault(call.lane, []).append(call.entry)
+                self._canceled.setdefault(call.lane, []).append(call.entry)
                 call.entry = None
             if not call.is_waiting:
                 call.is_waiting = True
@@ -103,37 +103,37 @@ class Outbox:
             self._unsent[call] = None
             self._unsent.move_to_end(call, last=False)
 
-    def take_back(self, call: OpenCall) -> None:
-        """Nobody waits for its answer."""
-        self.rest(call)
+    def cancel(self, call: OpenCall) -> None:
+        """It is canceled: do not write it, or delete its entry."""
+        self.remove(call)
         if call.entry is not None:
-            self._taken_back.setdefault(call.lane, []).append(call.entry)
+            self._canceled.setdefault(call.lane, []).append(call.entry)
 
-    def rest(self, call: OpenCall) -> None:
-        """It waits no more: Redis has it, or it is done. Nothing of it is kept."""
+    def remove(self, call: OpenCall) -> None:
+        """It no longer waits: Redis has it, or it is done."""
         self._unsent.pop(call, None)
         if call.is_waiting:
             call.is_waiting = False
             self.lane(call.lane).unsent -= 1
 
     def answered(self, call: OpenCall) -> None:
-        """It is answered: whoever did so has taken it out of its lane in the same moment."""
-        self.rest(call)
+        """It is answered: the bridge has deleted its entry in the same transaction."""
+        self.remove(call)
         lane = self.lane(call.lane)
         lane.length = max(lane.length - 1, 0)
 
     def has_read(self, entry: bytes | None) -> None:
-        """Replies have been read up to this one; None: none of those that Redis has now."""
+        """Replies have been read up to this entry; None: none of those that Redis has now."""
         self._read_to = entry
 
     def batch(self) -> Batch:
-        """The pipeline that is due."""
+        """The next pipeline."""
         commands: list[Command] = []
-        for lane, entries in self._taken_back.items():
+        for lane, entries in self._canceled.items():
             commands.append(("XDEL", self._names.calls(lane), *entries))
-        self._taken_back = {}
+        self._canceled = {}
         if self._read_to is not None:
-            commands.append(("XTRIM", self._names.replies(self._instance), "MINID", _behind(self._read_to)))
+            commands.append(("XTRIM", self._names.replies(self._instance), "MINID", _after(self._read_to)))
             self._read_to = None
         sent = self._add_calls(commands)
         lengths: list[tuple[int, str]] = []
@@ -161,7 +161,7 @@ class Outbox:
                 call.expiry = self._clock.at(call.deadline)
             content = call.request(self._requests)
             sealed = self._seals.seal_call(lane, instance, (call.number, call.expiry), content)
-            # What has expired is removed by whoever comes next; "~": as far as that costs nothing.
+            # The next call to a lane trims its expired entries; "~": as far as that is cheap.
             trim: Command = ("*",) if lane in trimmed else ("MINID", "~", now - EXPIRED_MS, "*")
             trimmed.add(lane)
             call.is_sent = True
@@ -174,11 +174,11 @@ class Outbox:
     def written(
         self, batch: Batch, answers: list[Any]
     ) -> tuple[list[tuple[OpenCall, BaseException]], Exception | None]:
-        """Take down what Redis said to a pipeline.
+        """Process Redis' answers to a pipeline.
 
         Returns:
-            The refused calls with the reason; and the error by which it says that another server is the right one: then
-            those that it did not take for that reason wait to be written to the right one.
+            The rejected calls with their errors; and the error of ``MOVED``, if there is one: the calls that it
+            concerns wait to be written to the right server.
         """
         refused: list[tuple[OpenCall, BaseException]] = []
         moved: list[OpenCall] = []
@@ -188,10 +188,10 @@ class Outbox:
             if isinstance(answer, bytes):
                 call.entry = answer
                 call.was_taken = True
-                self.rest(call)
+                self.remove(call)
                 if call.is_done:
-                    # It was given up, or answered: then it is gone already, and to delete it does nothing.
-                    self._taken_back.setdefault(call.lane, []).append(answer)
+                    # It was canceled, or answered: then its entry is gone already, and deleting it does nothing.
+                    self._canceled.setdefault(call.lane, []).append(answer)
             elif call.is_done:
                 pass
             elif isinstance(answer, MOVED):
@@ -207,7 +207,7 @@ class Outbox:
         return refused, elsewhere
 
 
-def _behind(entry: bytes) -> str:
-    """The id right behind an entry's: the first that is kept."""
+def _after(entry: bytes) -> str:
+    """The ID right after an entry's: the first that is kept."""
     milliseconds, _, number = entry.partition(b"-")
     return f"{milliseconds.decode()}-{int(number) + 1}"

@@ -1,15 +1,16 @@
-"""What a consumer has in its hands: from the entry that was delivered until Redis has taken the answer. No I/O.
+"""The pending deliveries of a consumer ("in hand"): from delivery until Redis has the reply. No I/O.
 
-    taken      the worker is called; its entries are renewed, so that nobody claims them
-    answered   the answer waits to be written; its entries are renewed still
-    written    gone, but for the answer, which is remembered until the deadline
-    dropped    nobody is to be answered; its entry is to be removed
+    taken      the worker is called; the entries are renewed, so that no other consumer claims them
+    answered   the reply waits to be written; the entries are still renewed
+    written    removed, except for the reply, which is remembered until the deadline
+    dropped    there is no reply; the entry waits to be acknowledged
 
-* Which question it is say gateway, id and deadline. The same question may stand in several entries: a gateway puts it
-  again after Redis has lost its data. Then the worker is called once, and each entry is done with the same answer.
-* What is in hand is bounded in number and in bytes: whoever has no room takes nothing, and other consumers do. What
-  dead ones have left may come on top, up to twice the number: nobody else may have room for it, and its time runs.
-* What is remembered is bounded too. Of what is forgotten the worker is called again, which is what the queue allows.
+* Gateway, ID and deadline identify a call. A call may have several entries: a gateway writes it again after Redis has
+  lost its data. The worker is called once, and each entry gets the same reply.
+* Calls in hand are limited in number and bytes: a consumer without room reads nothing, and other consumers do. Claimed
+  entries may exceed the number, up to twice: other consumers may have no room either, and their deadlines approach.
+* Remembered replies are limited too. After one is forgotten, the worker may be called again, as delivery at least once
+  permits.
 """
 
 from collections import OrderedDict
@@ -21,25 +22,25 @@ from msgspec import Struct, field
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 
 REMEMBERED: Final = 10_000
-"""Answers that are remembered: those of half a minute, the longest deadline, at 300 a second. Only after a loss of data
-gateways call again, and then within seconds."""
+"""Replies that are remembered: those of half a minute, the longest deadline, at 300 a second. Gateways write calls
+again only after Redis has lost data, and then within seconds."""
 
 REMEMBERED_BYTES: Final = 16_777_216
-"""Bytes of them, 1.6 KB each."""
+"""Bytes of remembered replies, 1.6 KB each."""
 
 LONGEST_REMEMBERED: Final = 65_536
-"""One that is longer is not remembered: it would push out hundreds of usual ones."""
+"""A longer reply is not remembered: it would displace hundreds of usual ones."""
 
 
 class PendingEntry(NamedTuple):
-    """Where a question stands in Redis."""
+    """An entry of a request stream."""
 
     lane: str
     id: bytes
 
 
 class Key(NamedTuple):
-    """Which question it is."""
+    """Identifies a call."""
 
     gateway: str
     id: bytes
@@ -47,7 +48,7 @@ class Key(NamedTuple):
 
 
 class PendingReply(Struct, kw_only=True, eq=False):
-    """An answer that waits to be written. ``until`` is in monotonic seconds."""
+    """A reply that waits to be written. ``until`` is its deadline, in monotonic seconds."""
 
     key: Key
     reply: q.Reply
@@ -57,7 +58,7 @@ class PendingReply(Struct, kw_only=True, eq=False):
 
 
 class _Taken(Struct, kw_only=True, eq=False):
-    """A question that the worker is called."""
+    """A call at the worker."""
 
     until: float
     size: int
@@ -65,11 +66,11 @@ class _Taken(Struct, kw_only=True, eq=False):
 
 
 class PendingDeliveries:
-    """Counts it.
+    """The pending deliveries of one consumer.
 
     Args:
-        most: questions in hand.
-        most_bytes: of them and their answers; one question always fits.
+        most: maximum number of calls in hand.
+        most_bytes: maximum size of them and their replies; one call always fits.
     """
 
     def __init__(self, most: int, most_bytes: int) -> None:
@@ -80,64 +81,64 @@ class PendingDeliveries:
         self._answered: dict[PendingReply, None] = {}
         self._dropped: list[PendingEntry] = []
         self._held: dict[PendingEntry, None] = {}
-        self._known: OrderedDict[Key, tuple[float, q.Reply, int]] = OrderedDict()
-        self._known_bytes = 0
+        self._remembered: OrderedDict[Key, tuple[float, q.Reply, int]] = OrderedDict()
+        self._remembered_bytes = 0
 
     @property
-    def in_work(self) -> int:
-        """Questions that the worker is called now."""
+    def in_flight(self) -> int:
+        """Calls at the worker."""
         return len(self._taken)
 
     @property
     def in_hand(self) -> int:
-        """Questions that the worker is called, and answers that wait to be written."""
+        """Calls at the worker, and replies not yet written."""
         return len(self._taken) + len(self._answered)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether no entry is in hand."""
         return not self._held
 
     @property
     def room(self) -> int:
-        """How many more questions may be taken."""
+        """How many more calls may be read."""
         return max(0, self.most - self.in_hand) if self.bytes < self.most_bytes else 0
 
     @property
     def room_for_claimed(self) -> int:
-        """How many may be taken over from the dead. There is room for it while all are busy."""
+        """How many entries of dead consumers may be claimed."""
         return max(0, 2 * self.most - self.in_hand) if self.bytes < self.most_bytes else 0
 
     @property
     def entries(self) -> tuple[PendingEntry, ...]:
-        """All that are in hand, which are to be renewed."""
+        """All entries in hand, which the heartbeat renews."""
         return tuple(self._held)
 
     def holds(self, entry: PendingEntry) -> bool:
-        """Whether it is in hand."""
+        """Whether the entry is in hand."""
         return entry in self._held
 
-    def again(self, key: Key, entry: PendingEntry, now: float) -> bool:
-        """A question has come; whether it is one that has been taken before. Then this entry is done with it."""
+    def repeat(self, key: Key, entry: PendingEntry, now: float) -> bool:
+        """Whether a call is in hand or was answered recently. Then this entry gets the same reply."""
         taken = self._taken.get(key)
         if taken is not None:
             taken.entries.append(entry)
             self._held[entry] = None
             return True
-        known = self._known.get(key)
+        known = self._remembered.get(key)
         if known is None or known[0] <= now:
             return False
         self.put(key, entry, known[1], known[0])
         return True
 
     def take(self, key: Key, entry: PendingEntry, *, until: float, size: int) -> None:
-        """The worker is called it."""
+        """Add a call for which the worker is called."""
         self._taken[key] = _Taken(until=until, size=size, entries=[entry])
         self._held[entry] = None
         self.bytes += size
 
     def answer(self, key: Key, reply: q.Reply, now: float) -> None:
-        """The worker has answered it."""
+        """The worker has answered a call."""
         taken = self._taken.pop(key)
         size = reply.ByteSize()
         self.bytes += size - taken.size
@@ -145,29 +146,29 @@ class PendingDeliveries:
         self._remember(key, reply, size, taken.until, now)
 
     def put(self, key: Key, entry: PendingEntry, reply: q.Reply, until: float) -> None:
-        """PendingReply a question that the worker is not called."""
+        """Add a reply to a call for which the worker is not called."""
         size = reply.ByteSize()
         self._held[entry] = None
         self.bytes += size
         self._answered[PendingReply(key=key, reply=reply, size=size, until=until, entries=[entry])] = None
 
     def drop(self, entry: PendingEntry) -> None:
-        """Nobody is to be answered."""
+        """Add an entry that gets no reply."""
         self._held[entry] = None
         self._dropped.append(entry)
 
     def dropped(self, most: int) -> list[PendingEntry]:
-        """The oldest entries that are dropped: so many at most. They stay in hand."""
+        """The oldest dropped entries, at most so many. They stay in hand."""
         return self._dropped[:most]
 
     def removed(self, entries: list[PendingEntry]) -> None:
-        """These, the oldest that were dropped, are removed."""
+        """These, the oldest dropped entries, are acknowledged."""
         del self._dropped[: len(entries)]
         for entry in entries:
             self._held.pop(entry, None)
 
     def due(self, most_bytes: int) -> list[PendingReply]:
-        """The oldest answers that wait to be written: so many bytes of them, one in any case. They stay in hand."""
+        """The oldest replies that wait to be written, at most so many bytes but at least one. They stay in hand."""
         due: list[PendingReply] = []
         for answer in self._answered:
             most_bytes -= answer.size
@@ -177,11 +178,11 @@ class PendingDeliveries:
         return due
 
     def late(self, now: float) -> list[PendingReply]:
-        """The answers whose deadline is over. They stay in hand."""
+        """The replies whose deadline is over. They stay in hand."""
         return [answer for answer in self._answered if answer.until <= now]
 
     def done(self, answers: Iterable[PendingReply]) -> None:
-        """These are written, or given up: they are in hand no more, and neither are their entries."""
+        """These replies are written, or dropped: they and their entries are no longer in hand."""
         for answer in answers:
             del self._answered[answer]
             self.bytes -= answer.size
@@ -191,14 +192,14 @@ class PendingDeliveries:
     def _remember(self, key: Key, reply: q.Reply, size: int, until: float, now: float) -> None:
         if size > LONGEST_REMEMBERED:
             return
-        before = self._known.pop(key, None)
-        self._known_bytes += size - (0 if before is None else before[2])
-        self._known[key] = until, reply, size
+        before = self._remembered.pop(key, None)
+        self._remembered_bytes += size - (0 if before is None else before[2])
+        self._remembered[key] = until, reply, size
         while True:
-            ends, _, oldest = next(iter(self._known.values()))
-            if ends > now and len(self._known) <= REMEMBERED and self._known_bytes <= REMEMBERED_BYTES:
+            ends, _, oldest = next(iter(self._remembered.values()))
+            if ends > now and len(self._remembered) <= REMEMBERED and self._remembered_bytes <= REMEMBERED_BYTES:
                 return
-            self._known.popitem(last=False)
-            self._known_bytes -= oldest
-            if not self._known:
+            self._remembered.popitem(last=False)
+            self._remembered_bytes -= oldest
+            if not self._remembered:
                 return

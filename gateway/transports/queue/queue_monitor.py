@@ -1,7 +1,7 @@
-"""Once a second a gateway looks at its queue: what time it is there, who is there, how much waits, and for how long.
+"""A gateway monitors its queue once a second: Redis' time, the presences, the lengths of the lanes, the oldest entry.
 
-It also says that it is there itself: its reply stream is forgotten by Redis when nobody has renewed it for a minute. If
-the stream is missing, Redis has lost its data, and the calls with them.
+It also renews its reply stream, which Redis deletes a minute after the last renewal. If the stream does not exist,
+Redis has lost its data, and the calls with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from gateway.redis.pipelines import Command
 
 REPLIES_MS: Final = 60_000
-"""How long Redis keeps the replies to a gateway that says nothing: every deadline is over by then."""
+"""How long Redis keeps the replies to a gateway that does not renew them: every deadline is over by then."""
 
 LANE_MS: Final = 600_000
-"""How long Redis keeps a lane in which nobody calls and from which nobody takes."""
+"""How long Redis keeps a lane that no gateway and no bridge uses."""
 
 MOST_BRIDGES: Final = 1000
-"""Bridges of one queue that are read: one for each core of a large cluster. Where there are more fields, nobody is
-there: somebody else writes into this hash."""
+"""Bridges of one queue that are read: one for each core of a large cluster. If the hash has more fields, another writer
+fills it, and none is read."""
 
 
 class QueueMonitor:
-    """One look.
+    """The commands of one look at the queue, and their answers.
 
     Args:
         names: of the queue.
-        instance: this gateway's name.
-        lanes: which are looked at, and what is known of them.
+        instance: this gateway process' name.
+        lanes: the request streams to look at.
     """
 
     def __init__(self, names: Names, instance: str, lanes: Mapping[str, RequestStream]) -> None:
@@ -49,7 +49,7 @@ class QueueMonitor:
             ("TIME",),
             ("PEXPIRE", names.replies(instance), REPLIES_MS),
             ("HLEN", names.workers),
-            # One step that sees them all, unless there are far more.
+            # One step returns them all, unless there are far more.
             ("HSCAN", names.workers, 0, "COUNT", 8 * MOST_BRIDGES),
         ]
         self._first = len(self.commands)
@@ -66,10 +66,10 @@ class QueueMonitor:
         self.oldest: int | None = None
 
     def received(self, answers: Sequence[Any], clock: RedisClock, sent: float) -> None:
-        """Read the answers.
+        """Process the answers.
 
         Raises:
-            Exception: redis-py's: an answer without which nobody can go on is an error.
+            Exception: redis-py's, of a command that the gateway cannot do without.
         """
         for answer in answers[: self._first]:
             if isinstance(answer, BaseException):
@@ -85,7 +85,7 @@ class QueueMonitor:
             }
         for number, lane in enumerate(self._lanes.values()):
             length, size, pending, _ = answers[self._first + 4 * number : self._first + 4 * number + 4]
-            # Not every command is allowed everywhere, and a lane may not be there yet.
+            # An ACL may forbid these commands, and a lane may not exist yet.
             lane.length = length if isinstance(length, int) else 0
             lane.bytes = size if isinstance(size, int) else 0
             if isinstance(pending, list) and pending[0]:
@@ -94,10 +94,10 @@ class QueueMonitor:
 
 
 class PresenceReader:
-    """Reads who is there; each word only once.
+    """Decodes presences, each value only once.
 
     Args:
-        seals: opens.
+        seals: of the queue.
     """
 
     def __init__(self, seals: QueueSeals) -> None:
@@ -106,7 +106,7 @@ class PresenceReader:
         self._read: dict[str, tuple[bytes, RegisteredBridge | None, float]] = {}
 
     def of(self, fields: Mapping[str, bytes]) -> tuple[dict[str, RegisteredBridge], int]:
-        """The bridges that these are; and how many fields, not seen before, are none."""
+        """The bridges in these fields; and how many new values cannot be read."""
         read: dict[str, tuple[bytes, RegisteredBridge | None, float]] = {}
         unreadable = 0
         for name, value in fields.items():
@@ -119,12 +119,12 @@ class PresenceReader:
         return {name: bridge for name, (_, bridge, _) in read.items() if bridge is not None}, unreadable
 
     def has_unknown(self) -> bool:
-        """Whether somebody has written lately what was sealed, and not with a key that is known here."""
+        """Whether a recent presence is sealed with a key that this gateway does not have."""
         since = monotonic() - GONE_MS / 1000
         return any(bridge is None and is_sealed(value) and at >= since for value, bridge, at in self._read.values())
 
     def forget(self) -> None:
-        """The keys are others now: what could not be read may be readable."""
+        """The keys have changed: decode all values again."""
         self._read = {}
 
     def _bridge(self, name: str, value: bytes) -> RegisteredBridge | None:
@@ -145,5 +145,5 @@ class PresenceReader:
 
 
 def forgotten(bridges: Mapping[str, RegisteredBridge], now: int) -> list[str]:
-    """Those that have said nothing for so long that they are removed."""
+    """The bridges whose presences are so old that they are removed."""
     return [name for name, bridge in bridges.items() if now - bridge.at > FORGOTTEN_MS]

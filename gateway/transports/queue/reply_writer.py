@@ -1,11 +1,11 @@
-"""How a consumer's answers get into Redis.
+"""Writes a consumer's replies to Redis.
 
-All that is there to be written at a moment leaves in one transaction: for each gateway a message with its answers, and
-with it the entries of their questions are done. Either both happen or neither; where the answer of Redis itself is lost
-nobody knows, and all is written again: the gateway drops what it has, and an entry that is done cannot be done again.
+One transaction writes all replies that wait, in one message for each gateway, and acknowledges and deletes the entries
+of their calls: either both happen or neither. If Redis' own answer is lost, the writer repeats the transaction: the
+gateway ignores replies that it has, and acknowledging an entry twice does nothing.
 
-An answer whose deadline is over is dropped: nobody waits for it. A Redis that has no memory left takes no answers, but
-lets entries be removed; so those without an answer go all the same, which frees memory for those that have one.
+A reply whose deadline is over is dropped, because the gateway no longer waits for it. A Redis without free memory
+rejects replies but allows deletions. So entries without a reply are deleted then, which frees memory for the replies.
 """
 
 import asyncio
@@ -28,71 +28,71 @@ from gateway.transports.queue.wire import sealed_replies
 _LOG: Final = structlog.get_logger(__name__)
 
 WRITE_BYTES: Final = 8_388_608
-"""Up to which size answers are gathered into one transaction. Redis serves nobody else meanwhile: 8 ms at 1 GB/s."""
+"""Size limit of one transaction. It blocks Redis meanwhile: for 8 ms at 1 GB/s."""
 
 REPLIES_BYTES: Final = 1_048_576
-"""The same of one message to one gateway, which opens and parses it at one go."""
+"""Size limit of one message to a gateway, which opens and parses it at once."""
 
 GATHER: Final = 8
-"""Turns of the loop in which a transaction is made up while the worker has more to answer: a transaction costs some 200
-µs, a turn a tenth of that."""
+"""Turns of the event loop that a transaction gathers replies while calls are at the worker: a transaction costs about
+200 µs, a turn a tenth of that."""
 
 FULL_SECONDS: Final = 0.25
-"""The pause before a Redis that has no memory left is given the same answers again."""
+"""The pause before the same replies are written again to a Redis without free memory."""
 
 
 class ReplyWriter:
-    """Writes the answers of one consumer. ``answered`` counts those that a gateway was told.
+    """Writes the replies of one consumer. ``answered`` counts those that were written.
 
     Args:
-        consuming: the consumer.
+        context: of the consumer.
     """
 
-    def __init__(self, consuming: ConsumerContext) -> None:
-        self._own = consuming
+    def __init__(self, context: ConsumerContext) -> None:
+        self._context = context
         self.answered = 0
 
     async def keep(self, redis: Commands) -> None:
-        """Write whatever there is to write, until cancelled. Raises what ``Commands`` raise."""
-        own = self._own
+        """Write replies and acknowledgements until canceled. Raises what ``Commands`` raise."""
+        context = self._context
         while True:
-            await own.writable.wait()
-            own.writable.clear()
+            await context.may_write.wait()
+            context.may_write.clear()
             await self._gather()
-            while own.deliveries.dropped(1) or own.deliveries.due(1):
+            while context.deliveries.dropped(1) or context.deliveries.due(1):
                 try:
                     await self._write(redis)
                 except exceptions.OutOfMemoryError:
                     await self._make_room(redis)
-                own.takeable.set()
-            own.emptied.set()
+                context.may_take.set()
+            context.emptied.set()
 
     def give_up_late(self) -> None:
-        """Drop the answers whose deadlines are over, without Redis."""
-        self._late(self._own.deliveries.late(monotonic()))
+        """Drop the replies whose deadlines are over, without Redis."""
+        self._late(self._context.deliveries.late(monotonic()))
 
     async def _gather(self) -> None:
         for _ in range(GATHER):
-            if not self._own.deliveries.in_work:
+            if not self._context.deliveries.in_flight:
                 return
             await asyncio.sleep(0)
 
     async def _write(self, redis: Commands) -> None:
-        own = self._own
-        dropped, due = own.deliveries.dropped(PART), own.deliveries.due(WRITE_BYTES)
+        context = self._context
+        dropped, due = context.deliveries.dropped(PART), context.deliveries.due(WRITE_BYTES)
         now = monotonic()
         timely = [answer for answer in due if answer.until > now]
         late = [answer for answer in due if answer.until <= now]
         messages = self._messages(timely)
-        # "NOMKSTREAM": a gateway that is gone gets no stream, which nobody would read.
+        # "NOMKSTREAM": a gateway that is gone has no stream, and a new one would not be read.
         writes: list[Any] = [
-            ("XADD", own.names.replies(gateway), "NOMKSTREAM", "*", "m", sealed) for gateway, sealed, _ in messages
+            ("XADD", context.names.replies(gateway), "NOMKSTREAM", "*", "m", sealed) for gateway, sealed, _ in messages
         ]
-        said = await redis.run([*writes, *redis.dones(chain(dropped, _entries(due)))], transaction=True)
-        for (_, _, count), result in zip(messages, said, strict=False):
+        results = await redis.run([*writes, *redis.acknowledgements(chain(dropped, _entries(due)))], transaction=True)
+        for (_, _, count), result in zip(messages, results, strict=False):
             self._written(result, count)
-        own.deliveries.removed(dropped)
-        own.deliveries.done(timely)
+        context.deliveries.removed(dropped)
+        context.deliveries.done(timely)
         self._late(late)
 
     def _messages(self, answers: Sequence[PendingReply]) -> list[tuple[str, bytes, int]]:
@@ -100,7 +100,7 @@ class ReplyWriter:
         of_gateway: dict[str, list[PendingReply]] = {}
         for answer in answers:
             of_gateway.setdefault(answer.key.gateway, []).append(answer)
-        seals, now = self._own.seals, self._own.clock.now()
+        seals, now = self._context.seals, self._context.clock.now()
         return [
             (gateway, sealed_replies(seals, gateway, [answer.reply for answer in part], now), len(part))
             for gateway, all_of_it in of_gateway.items()
@@ -108,10 +108,10 @@ class ReplyWriter:
         ]
 
     def _written(self, result: Any, count: int) -> None:
-        events = self._own.events
+        events = self._context.events
         if isinstance(result, Exception):
             events.count(BRIDGE_EVENTS, ConsumerEvent.UNWRITABLE, amount=count)
-            _LOG.error("answers cannot be written", why=reason_of(result), answers=count)
+            _LOG.error("replies cannot be written", why=reason_of(result), replies=count)
         elif result is None:
             events.count(BRIDGE_EVENTS, ConsumerEvent.UNHEARD, amount=count)
         else:
@@ -120,17 +120,17 @@ class ReplyWriter:
 
     def _late(self, answers: Sequence[PendingReply]) -> None:
         if answers:
-            self._own.events.count(BRIDGE_EVENTS, ConsumerEvent.LATE, amount=len(answers))
-            self._own.deliveries.done(answers)
+            self._context.events.count(BRIDGE_EVENTS, ConsumerEvent.LATE, amount=len(answers))
+            self._context.deliveries.done(answers)
 
     async def _make_room(self, redis: Commands) -> None:
-        own = self._own
-        own.condition.become(FULL)
-        dropped, late = own.deliveries.dropped(PART), own.deliveries.late(monotonic())
+        context = self._context
+        context.condition.become(FULL)
+        dropped, late = context.deliveries.dropped(PART), context.deliveries.late(monotonic())
         if dropped or late:
-            # No transaction: a Redis without memory queues no commands.
-            await redis.run(redis.dones(chain(dropped, _entries(late))))
-            own.deliveries.removed(dropped)
+            # Not a transaction: a Redis without free memory rejects the commands of one.
+            await redis.run(redis.acknowledgements(chain(dropped, _entries(late))))
+            context.deliveries.removed(dropped)
             self._late(late)
         await asyncio.sleep(FULL_SECONDS)
 
@@ -140,7 +140,7 @@ def _entries(answers: Iterable[PendingReply]) -> Iterable[PendingEntry]:
 
 
 def _parts(answers: Sequence[PendingReply]) -> list[list[PendingReply]]:
-    """As few messages as their size allows; one answer in any case."""
+    """Split replies into as few messages as ``REPLIES_BYTES`` allows, with at least one reply each."""
     parts: list[list[PendingReply]] = []
     room = 0
     for answer in answers:

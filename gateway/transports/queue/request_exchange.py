@@ -1,13 +1,13 @@
-"""What goes on between one gateway process and one queue: calls out, answers in, and a look at the queue each second.
+"""The exchange between one gateway process and one queue: it writes calls, reads replies, and monitors the queue.
 
-    begin     Redis' time, who is there; whatever is open and may be repeated is put again
-    write     all that has gathered, in one pipeline; then its answers
-    read      replies, as they come
-    beat      each second, ``monitor`` says what
+    begin     read Redis' time and the presences; write open calls again that may be repeated
+    write     write all that has gathered in one pipeline, and process its answers
+    read      read replies as they arrive
+    monitor   look at the queue each second (``queue_monitor``)
 
-The connection may break at any of these. Then everything written since is in doubt, and so is all that Redis held: it
-may be another server now, or the same without the last second. So each new session begins with putting again what is
-open and may be repeated. Bridges know a call by its id, and answer it from memory or not at all.
+The connection may break at any moment. Then it is unknown which writes Redis has executed and which data it still has:
+it may be another server now, or the same one without its last second. So each new session first writes the open calls
+again that may be repeated. Bridges recognize a call by its ID, and do not call their worker again.
 """
 
 import asyncio
@@ -41,45 +41,44 @@ from gateway.transports.queue.wire import read_replies
 _LOG: Final = structlog.get_logger(__name__)
 
 HEARTBEAT_SECONDS: Final = 1.0
-"""How often the queue is looked at: as often as bridges say that they are there."""
+"""How often a gateway looks at the queue: as often as bridges write their presences."""
 
 SWEEP_SECONDS: Final = 0.1
-"""How often calls whose time is over are looked for. Whoever waits for one has given it up by itself."""
+"""How often calls whose deadline is over are removed. The engine no longer waits for them by then."""
 
 BLOCK_SECONDS: Final = 1.0
-"""How long Redis waits for replies before it says that there are none: so a dead connection is noticed."""
+"""How long a read of replies blocks. An answer at least this often shows that the connection is alive."""
 
 READ: Final = 16
-"""Entries of replies that are read at once; each is all that a bridge had ready at a time."""
+"""Entries of the reply stream in one read; each holds all replies that a bridge had ready."""
 
 GATHER: Final = 16
-"""Turns of the loop in which a pipeline is made up while other calls are open: a pipeline costs some 200 µs, a turn a
-twentieth of that, and each turn brings answers that free the next calls. Who is called alone does not wait."""
+"""Turns of the event loop that a pipeline gathers calls while others are open: a pipeline costs about 200 µs, a turn a
+twentieth of that, and each turn may bring replies after which the next calls follow. A single call does not wait."""
 
-COMPLAIN_SECONDS: Final = 60.0
-"""How often the log says that something in the queue is no message of ours; the metric counts them all."""
+UNREADABLE_LOG_SECONDS: Final = 60.0
+"""How often unreadable messages in the queue are logged; the metric counts them all."""
 
 _START: Final = b"0-0"
 """Before the first entry of any stream."""
 
 _MARK: Final = [b"m", b""]
-"""The entry with which a stream of replies is made: there is no command that makes an empty one."""
+"""The entry with which the reply stream is created: no command creates an empty stream."""
 
 
 class RequestExchange:
-    """One gateway process at one queue.
+    """The exchange of one gateway process with one queue.
 
     Args:
         names: of the queue.
-        seals: seals and opens.
+        seals: of the queue.
         address: of Redis.
         limits: see TransportLimits.
-        failures: names what goes wrong.
-        count: told what happens.
-        changed: called when who is there, or why nobody is, may have changed.
-        homeless: called with a call that was taken out of its lane, where nobody is any more.
-        reported: called each second with the number of calls in the queue, and since how many seconds the oldest is
-            there.
+        failures: makes failures.
+        count: counts events.
+        changed: called when the present bridges, or the reason that there are none, may have changed.
+        reroute: called with a call that was removed from an abandoned lane.
+        report: called each second with the number of calls in the queue, and the age of the oldest in seconds.
     """
 
     def __init__(  # noqa: PLR0913 - all by name
@@ -92,8 +91,8 @@ class RequestExchange:
         failures: Failures,
         count: Callable[[WorkerEvent, int], object],
         changed: Callable[[], object],
-        homeless: Callable[[OpenCall], object],
-        reported: Callable[[int, float], object],
+        reroute: Callable[[OpenCall], object],
+        report: Callable[[int, float], object],
     ) -> None:
         self._names = names
         self._seals = seals
@@ -101,32 +100,32 @@ class RequestExchange:
         self._failures = failures
         self._count = count
         self._changed = changed
-        self._homeless = homeless
-        self._reported = reported
+        self._reroute = reroute
+        self._report_queue = report
         self.instance = secrets.token_hex(16)
         self.open = OpenCalls()
         self.registry = ConsumerRegistry()
         self.clock = RedisClock()
         self.outbox = Outbox(names, self.instance, seals, self.clock, limits.worker_batch_bytes)
         self.has_looked = False
-        """Whether it has been read who is there."""
+        """Whether the presences have been read."""
         self.has_unknown = False
-        """Whether somebody is there whose messages cannot be opened."""
+        """Whether a bridge is present whose key this gateway does not have."""
         self._abandoned = AbandonedStreams(names)
         self._presences = PresenceReader(seals)
         self._read_to = _START
         self._has_replies = False
         self._back_since: int | None = None
         self._is_due = False
-        self._complained = -COMPLAIN_SECONDS
-        self._something = asyncio.Event()
+        self._logged_at = -UNREADABLE_LOG_SECONDS
+        self._wake_up = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         seconds = limits.queue_redis_seconds
         self.link = Link(
             connect=partial(home_client, address, names.workers, seconds=seconds, connections=CONNECTIONS),
             opened=partial(open_session, seconds=seconds),
-            work=self._converse,
+            work=self._run_session,
             lost=self._lost,
             seconds=seconds,
             named={"scheme": address.shown, "queue": names.stream},
@@ -136,48 +135,48 @@ class RequestExchange:
     # ---------------------------------------------------------------------------------------------- for calls
 
     def put(self, call: OpenCall) -> None:
-        """Write a call, whose lane is known."""
+        """Write a call to its lane."""
         self.outbox.put(call)
-        self._something.set()
+        self._wake_up.set()
         self.watch()
 
     def watch(self) -> None:
-        """See to it that no call stays open beyond its time."""
+        """Ensure that calls end at their deadlines."""
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
     def fail(self, call: OpenCall, failure: Failure) -> None:
-        """It will not be answered."""
+        """End a call with a failure."""
         if not call.is_done:
-            self._take_back(call)
+            self._remove(call)
             call.failed(failure)
 
     def give_up(self, call: OpenCall) -> None:
-        """Nobody waits for it."""
+        """Cancel a call."""
         if not call.is_done:
-            self._take_back(call)
+            self._remove(call)
 
     async def close(self) -> None:
-        """Break off what is open, and leave nothing of this gateway in Redis, as far as that can be reached."""
+        """End all open calls, and remove this gateway's data from Redis if it can be reached."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         for call in self.open:
-            call.broken_off()
+            call.abort()
             if call.may_repeat:
                 self.give_up(call)
             else:
                 self.open.close(call)
         await self.link.close(self._leave)
 
-    def _take_back(self, call: OpenCall) -> None:
+    def _remove(self, call: OpenCall) -> None:
         self.open.close(call)
-        self.outbox.take_back(call)
-        self._something.set()
+        self.outbox.cancel(call)
+        self._wake_up.set()
 
     def _sweep(self) -> None:
         self._sweeping = None
         now, most = monotonic(), self._limits.queue_redis_seconds
-        # What has waited for Redis to come back is about to be written.
+        # When Redis has just come back, the waiting calls are about to be written.
         expired_before = -inf if self.link.is_back(most) else now - most
         expired = 0
         for call in self.open:
@@ -193,7 +192,7 @@ class RequestExchange:
 
     # --------------------------------------------------------------------------------------------- a session
 
-    async def _converse(self, session: Session) -> None:
+    async def _run_session(self, session: Session) -> None:
         await self._begin(session)
         tasks = [asyncio.create_task(self._write(session)), asyncio.create_task(self._read(session))]
         try:
@@ -208,7 +207,7 @@ class RequestExchange:
     async def _begin(self, session: Session) -> None:
         self._seals.refresh()
         self._back_since = None
-        # It may be another server, which numbers what it is given by another clock: what comes twice is a stray.
+        # Another server may number entries by another clock. A reply that is read twice counts as unsolicited.
         self._read_to = _START
         self.outbox.has_read(None)
         await self._monitor(session)
@@ -219,16 +218,16 @@ class RequestExchange:
         if again:
             self._count(WorkerEvent.RESENT, len(again))
             self.outbox.put_again(again)
-            self._something.set()
+            self._wake_up.set()
 
     async def _write(self, session: Session) -> None:
         timer = self._loop.call_later(HEARTBEAT_SECONDS, self._due)
-        # What was left when the session before broke.
-        self._something.set()
+        # The previous session may have left calls.
+        self._wake_up.set()
         try:
             while True:
-                await self._something.wait()
-                self._something.clear()
+                await self._wake_up.wait()
+                self._wake_up.clear()
                 while self.outbox or self._is_due:
                     await self._gather()
                     await self._flush(session)
@@ -241,7 +240,7 @@ class RequestExchange:
 
     def _due(self) -> None:
         self._is_due = True
-        self._something.set()
+        self._wake_up.set()
 
     async def _gather(self) -> None:
         for _ in range(GATHER):
@@ -286,16 +285,16 @@ class RequestExchange:
                 continue
             self.open.close(call)
             self.outbox.answered(call)
-            call.reported(reply)
+            call.replied(reply)
         if unsolicited_count or not replies.replies:
             self._count(WorkerEvent.UNSOLICITED, max(unsolicited_count, 1))
 
-    # ------------------------------------------------------------------------------------------------ a beat
+    # --------------------------------------------------------------------------------------------- monitoring
 
     async def _monitor(self, session: Session) -> None:
         if self._seals.refresh():
             self._presences.forget()
-        self._look_at(self.registry.lanes())
+        self._select_lanes(self.registry.lanes())
         monitor = QueueMonitor(self._names, self.instance, self.outbox.lanes)
         sent = monotonic()
         monitor.received(await session.execute(monitor.commands), self.clock, sent)
@@ -319,24 +318,24 @@ class RequestExchange:
         self._report(monitor.oldest, now)
         if changed:
             self._changed()
-        await self._leave_abandoned(session)
+        await self._clear_abandoned(session)
 
-    async def _leave_abandoned(self, session: Session) -> None:
-        """Take what can be taken out of lanes in which nobody is any more."""
+    async def _clear_abandoned(self, session: Session) -> None:
+        """Remove calls from abandoned lanes."""
         abandoned = self._abandoned.abandoned(self.outbox.lanes)
         if not abandoned:
             return
-        taken = await self._abandoned.taken_out(session, (call for call in self.open if call.lane in abandoned))
+        taken = await self._abandoned.remove(session, (call for call in self.open if call.lane in abandoned))
         for call in (*taken.free, *taken.in_doubt):
             call.entry = None
         for call in taken.free:
             if not call.is_done:
-                self._homeless(call)
+                self._reroute(call)
         for call in taken.in_doubt:
             self.fail(call, self._failures.in_doubt())
 
     async def _make_replies(self, session: Session) -> None:
-        """There is no stream for our replies: Redis is new, or has lost its data."""
+        """Create the reply stream, which does not exist: Redis is new, or has lost its data."""
         name = self._names.replies(self.instance)
         made, _ = await session.execute([("XADD", name, "*", *_MARK), ("PEXPIRE", name, REPLIES_MS)])
         if isinstance(made, BaseException):
@@ -346,8 +345,8 @@ class RequestExchange:
             self._put_again()
         self._has_replies = True
 
-    def _look_at(self, lanes: tuple[str, ...]) -> None:
-        """Look at the lanes in which somebody is, or something of ours; forget others."""
+    def _select_lanes(self, lanes: tuple[str, ...]) -> None:
+        """Monitor the lanes that a bridge reads or that have calls of this gateway, and no others."""
         for name in lanes:
             self.outbox.lane(name)
         ours = {call.lane for call in self.open}
@@ -360,9 +359,9 @@ class RequestExchange:
         ages = [0.0 if oldest is None else monotonic() - oldest]
         if oldest_entry is not None:
             ages.append((now - oldest_entry) / 1000)
-        self._reported(sum(lane.length for lane in self.outbox.lanes.values()), max(ages))
+        self._report_queue(sum(lane.length for lane in self.outbox.lanes.values()), max(ages))
 
-    # ----------------------------------------------------------------------------------------------- trouble
+    # ------------------------------------------------------------------------------------------------ errors
 
     def _lost(self, error: Exception, was_up: bool) -> None:  # noqa: FBT001 - Link's own callback
         del error, was_up  # the link has logged it
@@ -372,17 +371,17 @@ class RequestExchange:
     def _unreadable(self, number: int, what: str) -> None:
         self._count(WorkerEvent.UNREADABLE, number)
         now = monotonic()
-        if now - self._complained >= COMPLAIN_SECONDS:
-            self._complained = now
+        if now - self._logged_at >= UNREADABLE_LOG_SECONDS:
+            self._logged_at = now
             _LOG.warning(
-                "something in a queue is no message of ours; has it another key, or does somebody else write there?",
+                "dropped messages that cannot be opened; compare the key files, and check what else writes there",
                 queue=self._names.stream,
                 among=what,
                 number=number,
             )
 
     async def _leave(self, session: Session) -> None:
-        """Take back what is open, and the stream of replies."""
+        """Delete the entries of canceled calls, and the reply stream."""
         if self.outbox:
             await session.execute(self.outbox.batch().commands)
         await session.execute([("DEL", self._names.replies(self.instance))])

@@ -1,12 +1,12 @@
-"""How much waits in a lane, and whether one more call can be answered in time.
+"""The backlog of a request stream (a lane), and whether one more call can be answered in time.
 
-The length is what Redis said last, and what has not been written to it yet; whoever is answered is taken out, so it
-counts those that are worked on as well.
+The length is Redis' last answer plus the calls that are not written yet. Entries are deleted when they are answered, so
+it includes the calls at workers.
 
-How fast a lane goes is only known while everybody in it is busy: what is answered in an idle minute says how much was
-called, not how much could be. So only those seconds count at whose ends at least as many were in it as can be worked on
-at once. A call is refused if the backlog, at that pace, takes longer than the call has; one answer is added to those
-seen, so that a second without any is not taken for the end.
+The throughput of a lane is known only while all its bridges are busy: in an idle minute the number of answers depends
+on the number of calls. So only those seconds count that begin and end with at least as many calls as the bridges handle
+at once. A call is rejected if the backlog, at that rate, takes longer than its deadline allows. One answer is added to
+those counted, so that a second without any does not give a rate of zero.
 """
 
 from collections import deque
@@ -18,24 +18,24 @@ from msgspec import Struct
 from gateway.transports.queue.consumer_registry import RegisteredBridge
 
 SECONDS: Final = 10.0
-"""Of busy time that is looked back on."""
+"""Busy seconds over which the rate is measured."""
 
 LEAST_SECONDS: Final = 5.0
-"""Of busy time from which on a pace is known. A worker or a bridge that stands still for a moment when a crowd has just
-come has answered nothing yet, which says nothing of the next ten seconds; for so long nobody stands still."""
+"""Busy seconds after which the rate is known. A worker or bridge that pauses for a moment after a burst has answered
+nothing yet, which does not predict the next seconds; pauses are shorter than this."""
 
 
 class StreamBacklog(Struct, frozen=True, kw_only=True):
-    """Why a call would be late: so many are before it, and all of them take so many seconds."""
+    """Why a call would be late: ``length`` calls are before it, and take ``seconds``."""
 
     length: int
     seconds: float
 
 
 class RequestStream:
-    """One lane, as far as it is known.
+    """One lane, as last observed.
 
-    ``length`` and ``bytes`` are Redis' last word of it, ``unsent`` those of ours that it does not know of.
+    ``length`` and ``bytes`` are Redis' last answers; ``unsent`` counts this gateway's calls that are not written yet.
     """
 
     __slots__ = ("_answered", "_busy", "_capacity", "_was_busy", "bytes", "length", "unsent")
@@ -51,21 +51,21 @@ class RequestStream:
 
     @property
     def capacity(self) -> int:
-        """How many can be worked on at once: 0, nobody is there."""
+        """How many calls its bridges handle at once; 0: it has no bridge."""
         return self._capacity
 
     @property
     def waiting(self) -> int:
-        """How many are in it."""
+        """How many calls are in it."""
         return self.length + self.unsent
 
     @property
     def load(self) -> float:
-        """How many are in it for each that can be worked on at once."""
+        """Calls in it, per call that its bridges handle at once."""
         return self.waiting / max(self._capacity, 1)
 
     def observe(self, bridges: Mapping[str, RegisteredBridge]) -> None:
-        """See how far they are, once after each reading of presences and length."""
+        """Update capacity and rate. To be called once after each reading of presences and length."""
         self._capacity = sum(bridge.capacity for bridge in bridges.values())
         is_busy = self.length >= self._capacity > 0
         elapsed, answered = 0.0, 0
@@ -84,7 +84,7 @@ class RequestStream:
         self._was_busy = is_busy
 
     def backlog(self, left: float) -> StreamBacklog | None:
-        """Why one more would be late that has so many seconds left; None: as far as anybody knows it would not."""
+        """Why one more call with so many seconds left would be late; None: it would not, or the rate is unknown."""
         if self.waiting <= self._capacity:
             return None
         elapsed = sum(seconds for seconds, _ in self._busy)

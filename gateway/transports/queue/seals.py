@@ -1,16 +1,15 @@
-"""What each message of a queue is bound to (``gateway.redis.sealing`` says how).
+"""What each message of a queue is bound to (see ``gateway.redis.sealing``).
 
 ==========  ======================================  =====================  ===================
-purpose     place                                   authenticated beside   who seals
+purpose     place                                   also authenticated     sealed by
 ==========  ======================================  =====================  ===================
-call         stream, lane, the gateway that calls     id, deadline           a gateway
-replies     stream, the gateway that called                                 bridges
+call        stream, lane, the calling gateway       ID, deadline           a gateway
+replies     stream, the calling gateway                                    bridges
 presence    stream, the consumer's name                                    a bridge
 ==========  ======================================  =====================  ===================
 
-So a message opens at its own place only. What is authentic and is shown again there is a call to which there may be two
-answers, an answer to a question that is no longer open, or a presence that is out of date; the readers judge that by
-the moments in them.
+So a message opens at its own place only. An attacker who replays it there causes a second reply to a call, a reply to a
+call that is no longer open, or an outdated presence; the readers check the times in the messages.
 """
 
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from gateway.redis.sealing import Context, SealKeys
 
 
 class QueueSeals(SealKeys):
-    """Seals and opens what stands in one queue. Who seals without a key gets a ValueError, as ``SealKeys.seal`` says.
+    """Seals and opens the messages of one queue. Sealing without a key raises ValueError, as ``SealKeys.seal``.
 
     Args:
         stream: the queue's name.
@@ -37,30 +36,30 @@ class QueueSeals(SealKeys):
         super().__init__(path, "queue key file", now)
 
     def seal_call(self, lane: str, gateway: str, identity: tuple[bytes, int], content: bytes) -> bytes:
-        """Seal a Request.
+        """Seal a Request. (The purpose's name, "queue ask", is part of the format.)
 
         Args:
-            lane: by which it goes.
-            gateway: who calls.
-            identity: its id and deadline.
+            lane: of the call.
+            gateway: the calling gateway process.
+            identity: the call's ID and deadline.
             content: the Request.
         """
         last = self._last
         if last[0] != lane or last[1] != gateway:
-            # A gateway seals thousands of calls in a row for one place.
+            # A gateway seals thousands of calls in a row for the same place.
             last = self._last = lane, gateway, self._place(lane, gateway)
-        return self.seal(Context(b"queue ask", last[2], _beside(*identity)), content)
+        return self.seal(Context(b"queue ask", last[2], _identity(*identity)), content)
 
     def open_call(self, lane: str, gateway: str, identity: tuple[bytes, int], sealed: bytes) -> bytes | None:
-        """A Request; None if it is not what was sealed for just this."""
-        return self.open(Context(b"queue ask", self._place(lane, gateway), _beside(*identity)), sealed)
+        """A Request; None if it was not sealed for this place and identity."""
+        return self.open(Context(b"queue ask", self._place(lane, gateway), _identity(*identity)), sealed)
 
     def seal_replies(self, gateway: str, content: bytes) -> bytes:
         """Seal Replies to a gateway."""
         return self.seal(Context(b"queue replies", self._place(gateway)), content)
 
     def open_replies(self, gateway: str, sealed: bytes) -> bytes | None:
-        """Replies; None if it is not what was sealed for this gateway."""
+        """Replies; None if they were not sealed for this gateway."""
         return self.open(Context(b"queue replies", self._place(gateway)), sealed)
 
     def seal_presence(self, consumer: str, content: bytes) -> bytes:
@@ -68,13 +67,13 @@ class QueueSeals(SealKeys):
         return self.seal(Context(b"queue presence", self._place(consumer)), content)
 
     def open_presence(self, consumer: str, sealed: bytes) -> bytes | None:
-        """A Presence; None if it is not what was sealed under this name."""
+        """A Presence; None if it was not sealed for this consumer."""
         return self.open(Context(b"queue presence", self._place(consumer)), sealed)
 
     def _place(self, *names: str) -> bytes:
-        """Unambiguous: none of the names has a NUL."""
+        """Unambiguous: names contain no NUL."""
         return b"\0".join((self._stream, *(name.encode(errors="backslashreplace") for name in names)))
 
 
-def _beside(number: bytes, deadline: int) -> bytes:
+def _identity(number: bytes, deadline: int) -> bytes:
     return deadline.to_bytes(8, "big", signed=True) + number

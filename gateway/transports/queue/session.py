@@ -1,10 +1,9 @@
 """A session of a gateway with the Redis of a queue: two connections.
 
-One is for commands: many are sent in one write, and their answers read in order. The other one waits for news in a
-command that blocks, which nobody else's commands may stand behind.
+One is for commands: many are sent in one write, and their answers are read in order. The other one is for a blocking
+read, which would delay other commands on its connection.
 
-The commands are packed, and their answers read, on redis-py's connections and not by its client: its pipelines cost
-three times as much for each command.
+The session uses redis-py's connections directly, not its client, whose pipelines cost three times as much per command.
 """
 
 import asyncio
@@ -18,16 +17,16 @@ from redis import exceptions
 from gateway.redis.pipelines import Command
 
 CONNECTIONS: Final = 2
-"""Of a session."""
+"""Connections of a session."""
 
 
 class Session:
-    """Two connections. Whatever goes wrong with one is an exception, and ends the session.
+    """Two connections. An error of either is an exception, and ends the session.
 
     Args:
         commands: the connection for commands.
-        changes: the connection for what blocks.
-        seconds: how long Redis may take to answer.
+        changes: the connection for blocking reads.
+        seconds: time limit of an answer.
     """
 
     __slots__ = ("_changes", "_commands", "_seconds")
@@ -38,11 +37,11 @@ class Session:
         self._seconds = seconds
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
-        """The answers to commands, sent in one write that is no transaction. An exception in the place of an answer is
-        an error of that command.
+        """The answers to commands that are sent in one write, not a transaction. An exception in place of an answer is
+        that command's error.
 
         Raises:
-            Exception: redis-py's, or TimeoutError: the connection is lost, and nobody knows what was done.
+            Exception: redis-py's, or TimeoutError: the connection is lost, and it is unknown what Redis has executed.
         """
         connection, answers = self._commands, []
         async with asyncio.timeout(self._seconds):
@@ -55,10 +54,10 @@ class Session:
         return answers
 
     async def wait_for_changes(self, command: Command, seconds: float) -> Any:
-        """The answer to a command that blocks for so many seconds.
+        """The answer to a command that blocks for at most so many seconds.
 
         Raises:
-            Exception: as ``execute``; an error of the command, too.
+            Exception: as ``execute``, or an error of the command.
         """
         async with asyncio.timeout(seconds + self._seconds):
             await self._changes.send_packed_command([pack_command(command)], check_health=False)
@@ -66,7 +65,7 @@ class Session:
 
 
 async def open_session(client: Any, seconds: float) -> Session:
-    """A session over a client of one server.
+    """Open a session to the server of a client.
 
     Raises:
         Exception: redis-py's, or TimeoutError: it cannot be reached in so many seconds.

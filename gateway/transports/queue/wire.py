@@ -1,7 +1,6 @@
-"""What stands in a queue, made and read. No Redis, no waiting.
+"""Encodes and decodes the messages of a queue. No I/O.
 
-Whatever is read may have been written by anybody: what is not one of our messages, sealed for just this place, is None,
-and never an exception.
+Messages in Redis are untrusted: decoding one that was not sealed for its place returns None, and never raises.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,26 +18,26 @@ from gateway.transports.queue.names import is_identifier
 from gateway.transports.queue.seals import QueueSeals
 
 EXPIRED_MS: Final = 61_000
-"""What is older has expired: the longest timeout is 30 s, kube-apiserver's own; twice that, and a second."""
+"""Older entries have expired: twice the longest timeout, which is kube-apiserver's 30 s, and a second."""
 
 GONE_MS: Final = 5_000
-"""A presence that is older says that its consumer is gone: it is renewed each second, and four may be lost."""
+"""The consumer of an older presence is gone: presences are written each second, and four may be lost."""
 
 FORGOTTEN_MS: Final = 60_000
-"""A presence that is older is removed by whoever sees it."""
+"""An older presence is removed by any gateway that reads it."""
 
 DEAD_SECONDS: Final = 3.0
-"""How long an entry must not have been renewed by whoever has it for others to take it: two renewals may be late."""
+"""How long an entry must not have been renewed for other consumers to claim it: two renewals may be late."""
 
 ID_BYTES: Final = 8
 MOST_POLICIES: Final = 1000
-"""Policies whose requests' common part is kept; beyond this all start anew."""
+"""Policies for which the common part of requests is cached; beyond this the cache is cleared."""
 
 _DEADLINE_DIGITS: Final = 16
 
 
 class QueuedRequest(Struct, frozen=True, kw_only=True):
-    """An entry of a lane. ``deadline`` is in milliseconds of Redis' clock; ``request`` has a question in it."""
+    """A decoded entry of a lane. ``deadline`` is in milliseconds of Redis' clock; ``request`` is not empty."""
 
     gateway: str
     id: bytes
@@ -47,7 +46,7 @@ class QueuedRequest(Struct, frozen=True, kw_only=True):
 
 
 class Requests:
-    """Makes the Requests of one gateway; keeps what all calls of a policy have in common."""
+    """Serializes the Requests of one gateway; caches what all calls of a policy have in common."""
 
     __slots__ = ("_beginnings", "_last")
 
@@ -56,21 +55,21 @@ class Requests:
         self._last: tuple[bytes, str, str, bytes] | None = None
 
     def of(self, call: PolicyCall) -> bytes:
-        """The Request that puts a call. It is put together of parts that are serialized once: "parsing the
-        concatenation" of two messages is as merging them.
+        """The Request of a call, concatenated from parts that are serialized once: protobuf parses the concatenation of
+        two messages as their merge.
         """
         last = self._last
         content, uid, traceparent = call.document.content, call.uid, call.traceparent
         if last is None or last[0] is not content or last[1] != uid or last[2] != traceparent:
             rest = bytes(pb.PolicyCall(document=content, uid=uid, traceparent=traceparent).SerializeToString())
-            # Policies that are called about one review have its document in common.
+            # Calls of one review share its document.
             last = self._last = content, uid, traceparent, rest
         beginning = self._beginning(call.policy)
         head = _CALL_TAG + _varint(len(beginning) + len(last[3]))
         return b"".join((head, beginning, last[3], b"" if call.cancellable else _ONCE))
 
     def forget(self) -> None:
-        """Keep no document any longer."""
+        """Release the last document."""
         self._last = None
 
     def _beginning(self, policy: Policy) -> bytes:
@@ -86,13 +85,13 @@ class Requests:
 
 
 def settings_request(policy: str, settings: bytes) -> bytes:
-    """The Request that calls about settings."""
-    called = pb.ValidateSettingsRequest(policy=policy, settings=settings)
-    return bytes(q.Request(validate_settings=called).SerializeToString())
+    """The Request that validates settings."""
+    validation = pb.ValidateSettingsRequest(policy=policy, settings=settings)
+    return bytes(q.Request(validate_settings=validation).SerializeToString())
 
 
-def read_question(seals: QueueSeals, lane: str, fields: Mapping[bytes, bytes]) -> QueuedRequest | None:
-    """What an entry of a lane calls; None if it is no message of ours."""
+def read_request(seals: QueueSeals, lane: str, fields: Mapping[bytes, bytes]) -> QueuedRequest | None:
+    """Decode an entry of a lane; None if it is not a sealed Request for this lane."""
     number, deadline_text = fields.get(b"i", b""), fields.get(b"d", b"")
     if len(number) != ID_BYTES or not deadline_text.isdigit() or len(deadline_text) > _DEADLINE_DIGITS:
         return None
@@ -112,7 +111,7 @@ def read_question(seals: QueueSeals, lane: str, fields: Mapping[bytes, bytes]) -
 
 
 def sealed_replies(seals: QueueSeals, gateway: str, replies: Iterable[q.Reply], now: int) -> bytes:
-    """What is written to a gateway.
+    """Encode and seal replies to a gateway.
 
     Raises:
         ValueError: there is no key.
@@ -122,7 +121,7 @@ def sealed_replies(seals: QueueSeals, gateway: str, replies: Iterable[q.Reply], 
 
 
 def read_replies(seals: QueueSeals, gateway: str, sealed: bytes, now: int) -> q.Replies | None:
-    """What was written to a gateway; None if it is no message of ours, or too old."""
+    """Decode replies to a gateway; None if they were not sealed for it, or are too old."""
     content = seals.open_replies(gateway, sealed)
     if content is None:
         return None
@@ -134,7 +133,7 @@ def read_replies(seals: QueueSeals, gateway: str, sealed: bytes, now: int) -> q.
 
 
 def sealed_presence(seals: QueueSeals, consumer: str, presence: q.Presence) -> bytes:
-    """What a consumer writes of itself.
+    """Encode and seal a consumer's presence.
 
     Raises:
         ValueError: there is no key.
@@ -143,7 +142,7 @@ def sealed_presence(seals: QueueSeals, consumer: str, presence: q.Presence) -> b
 
 
 def read_presence(seals: QueueSeals, consumer: str, sealed: bytes) -> q.Presence | None:
-    """What a consumer wrote of itself, whenever that was; None if it is no message of ours."""
+    """Decode a consumer's presence of any age; None if it was not sealed for this consumer."""
     content = seals.open_presence(consumer, sealed)
     if content is None:
         return None
@@ -155,7 +154,7 @@ def read_presence(seals: QueueSeals, consumer: str, sealed: bytes) -> q.Presence
 
 
 def _varint(number: int) -> bytes:
-    """A length as protobuf writes it."""
+    """A length in protobuf's encoding."""
     content = bytearray()
     while number > 0x7F:  # noqa: PLR2004 - seven bits a byte, the eighth says that more follows
         content.append(number & 0x7F | 0x80)

@@ -1,15 +1,15 @@
-"""One worker behind a queue: its calls go into Redis, bridges read them there, and their answers come back.
+"""One worker behind a queue: the gateway writes its calls to Redis, bridges read them there and write replies.
 
-* A call waits in Redis until its deadline, whoever dies meanwhile: a bridge, for another one claims what it had; Redis,
-  for what may be repeated is put again when it is back. The first answer counts.
-* It is refused at once where it could only wait in vain: no bridge is there, Redis is away, too much is in the queue.
-  When the last bridge of its lane goes, it goes by another lane, or fails (``desertion``).
-* A call that Redis has not taken after ``queue_redis_seconds`` has failed, unless it has just come back.
-* A policy with side effects is put once. If nobody knows what became of it, or whether Redis took it, it runs into
-  its deadline; it fails earlier if the bridge that had it is known to be gone.
+* A call waits in Redis until its deadline. If a bridge dies, another one claims its entries. If Redis loses its data,
+  the gateway writes calls again that may be repeated. The first reply counts.
+* A call is rejected at once if it cannot succeed: no bridge is present, Redis is unavailable, or the queue is full.
+  When the last bridge of its lane goes, the call moves to another lane, or fails (``abandoned_streams``).
+* A call that Redis has not accepted after ``queue_redis_seconds`` fails, unless Redis has just come back.
+* A call with side effects is written once. If it is unknown whether Redis or a bridge has it, it ends at its deadline,
+  or earlier if the bridge that had it is gone.
 
-Whom a call is put to, nobody here chooses: any bridge of its lane may take it, and in a lane there may be several
-versions. That all of them claim the same is certain; that all of them accept the policy's settings is not.
+The gateway does not choose the bridge: any bridge of the lane may read the call, and a lane may have several versions
+of the worker. They all have the same claims, but may differ in which settings they accept.
 """
 
 import asyncio
@@ -44,18 +44,18 @@ from gateway.transports.worker_channel import Answered, SettingsValidator, count
 _LOG: Final = structlog.get_logger(__name__)
 
 LONGEST_SECONDS: Final = EXPIRED_MS / 1000 - 1
-"""Whatever the deadline of a call is, it is in the queue no longer: what is older is trimmed."""
+"""The longest time that a call is in the queue, whatever its deadline: older entries are trimmed."""
 
 
 class QueueWorker:
     """Calls one worker.
 
     Args:
-        name: the Worker's name, for messages.
+        name: the Worker's name.
         target: its queue.
         limits: see TransportLimits.
-        redis: where the queue is.
-        events: hears of what happens.
+        redis: the address of Redis.
+        events: counts events.
     """
 
     def __init__(
@@ -91,9 +91,9 @@ class QueueWorker:
             limits=limits,
             failures=self._failures,
             count=self._count,
-            changed=self._look,
-            homeless=lambda call: self._place(call, monotonic()),
-            reported=self._report_queue,
+            changed=self._registry_changed,
+            reroute=lambda call: self._place(call, monotonic()),
+            report=self._report_queue,
         )
 
     # ---------------------------------------------------------------------------------------------- for calls
@@ -101,18 +101,18 @@ class QueueWorker:
     def call(
         self, call: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
-        """Put ``call`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
+        """Call the worker. ``answered`` is called once, later, in this loop, unless the call is canceled.
 
         Args:
-            call: the question.
+            call: the call.
             answered: called with the answer.
-            fits: descriptions of which somebody in the lane must have one; None: any.
+            fits: descriptions of which a bridge in the lane must have one; None: any.
 
         Returns:
-            What cancels the call. Then ``answered`` is not called any more.
+            A function that cancels the call. Then ``answered`` is not called.
         """
         now = monotonic()
-        made = OpenReview(
+        open_call = OpenReview(
             call,
             answered,
             outcomes=self._outcomes,
@@ -121,87 +121,87 @@ class QueueWorker:
             since=now,
             deadline=min(call.deadline, now + LONGEST_SECONDS),
         )
-        self._put(made)
-        return partial(self._cancel, made)
+        self._put(open_call)
+        return partial(self._cancel, open_call)
 
-    def _cancel(self, made: OpenReview) -> None:
-        made.is_silenced = True
-        if made.may_repeat:
-            self._give_up(made)
+    def _cancel(self, open_call: OpenReview) -> None:
+        open_call.is_silenced = True
+        if open_call.may_repeat:
+            self._give_up(open_call)
 
     async def validate_settings(
         self, policy: str, settings: bytes, fits: frozenset[Description] | None = None
     ) -> pb.ValidateSettingsResponse:
-        """What the worker says of a policy's settings, whoever of it takes the question.
+        """Validate a policy's settings, by any bridge of a lane that fits.
 
         Raises:
-            WorkerError: nobody answers, or with something else.
+            WorkerError: there is no response.
         """
         now = monotonic()
         deadline = now + self._limits.describe_seconds
-        made = OpenSettings(policy, settings, failures=self._failures, fits=fits, since=now, deadline=deadline)
-        self._put(made)
+        open_call = OpenSettings(policy, settings, failures=self._failures, fits=fits, since=now, deadline=deadline)
+        self._put(open_call)
         try:
-            return await made.result
+            return await open_call.result
         finally:
-            self._give_up(made)
+            self._give_up(open_call)
 
-    def _put(self, made: OpenCall) -> None:
+    def _put(self, open_call: OpenCall) -> None:
         exchange = self._exchange
-        refusal = self._refusal(made.size)
+        refusal = self._refusal(open_call.size)
         calls = exchange.open if refusal is None else self._refused
-        calls.add(made)
+        calls.add(open_call)
         if refusal is not None:
-            self._refuse(made, refusal)
+            self._refuse(open_call, refusal)
         elif not exchange.has_looked:
-            self._unplaced[made] = None
+            self._unplaced[open_call] = None
             exchange.watch()
         else:
-            self._place(made, made.since)
+            self._place(open_call, open_call.since)
 
-    def _place(self, made: OpenCall, now: float) -> None:
-        """Choose a lane, and put it there, if it may be put there."""
+    def _place(self, open_call: OpenCall, now: float) -> None:
+        """Write a call to the best lane, or reject it."""
         exchange = self._exchange
-        lanes = exchange.registry.lanes(made.fits)
+        lanes = exchange.registry.lanes(open_call.fits)
         if not lanes:
-            self._refuse(made, self._no_consumer(made.fits))
+            self._refuse(open_call, self._no_consumer(open_call.fits))
             return
         known = exchange.outbox.lane
         name = lanes[0] if len(lanes) == 1 else min(lanes, key=lambda each: known(each).load)
-        refusal = self._lane_refusal(name, made.deadline - now)
+        refusal = self._lane_refusal(name, open_call.deadline - now)
         if refusal is None:
-            made.lane = name
-            exchange.put(made)
+            open_call.lane = name
+            exchange.put(open_call)
         else:
-            self._refuse(made, refusal)
+            self._refuse(open_call, refusal)
 
-    def _refuse(self, made: OpenCall, failure: Failure) -> None:
-        """Never inside the call that calls."""
-        asyncio.get_running_loop().call_soon(self._fail, made, failure)
+    def _refuse(self, open_call: OpenCall, failure: Failure) -> None:
+        """Fail a call, but not before ``call`` has returned."""
+        asyncio.get_running_loop().call_soon(self._fail, open_call, failure)
 
-    def _fail(self, made: OpenCall, failure: Failure) -> None:
-        if made.is_done:
+    def _fail(self, open_call: OpenCall, failure: Failure) -> None:
+        if open_call.is_done:
             return
-        self._forget(made)
-        made.failed(failure)
+        self._forget(open_call)
+        open_call.failed(failure)
 
-    def _give_up(self, made: OpenCall) -> None:
-        self._unplaced.pop(made, None)
-        if made.lane:
-            self._exchange.give_up(made)
+    def _give_up(self, open_call: OpenCall) -> None:
+        self._unplaced.pop(open_call, None)
+        if open_call.lane:
+            self._exchange.give_up(open_call)
         else:
-            self._forget(made)
+            self._forget(open_call)
 
-    def _forget(self, made: OpenCall) -> None:
-        """One that is not in Redis: it was never put, or has been taken out."""
-        self._unplaced.pop(made, None)
-        self._exchange.open.close(made)
-        self._refused.close(made)
+    def _forget(self, open_call: OpenCall) -> None:
+        """Remove a call that is not in Redis."""
+        self._unplaced.pop(open_call, None)
+        self._exchange.open.close(open_call)
+        self._refused.close(open_call)
 
     # ---------------------------------------------------------------------------------------------- refusals
 
     def _refusal(self, size: int) -> Failure | None:
-        """Why a call cannot be taken on, wherever it would go."""
+        """Why a call is rejected, whatever its lane."""
         exchange, limits = self._exchange, self._limits
         if self._seals.why:
             return self._failures.misconfigured(self._seals.why)
@@ -217,7 +217,7 @@ class QueueWorker:
         return None
 
     def _lane_refusal(self, name: str, left: float) -> Failure | None:
-        """Why a call cannot go by a lane."""
+        """Why a lane cannot take a call."""
         lane, limits = self._exchange.outbox.lane(name), self._limits
         if lane.waiting >= limits.queue_length:
             self._count(WorkerEvent.QUEUE_LENGTH)
@@ -237,7 +237,7 @@ class QueueWorker:
         return self._failures.other_version()
 
     def _absence(self) -> Failure:
-        """Why nobody is there."""
+        """Why no bridge is present."""
         if self._exchange.has_unknown:
             return self._failures.unknown(self._seals.fingerprints)
         return self._failures.no_consumer()
@@ -246,12 +246,12 @@ class QueueWorker:
 
     @property
     def live(self) -> tuple[Description, ...]:
-        """What those who are there say of themselves; more than one while the worker is being updated."""
+        """The descriptions of the present bridges; more than one while the worker is updated."""
         return self._exchange.registry.live
 
     @property
     def why(self) -> str:
-        """Why it cannot be called at all; empty if it can, or if nobody knows yet."""
+        """Why it cannot be called at all; empty if it can, or if that is not known yet."""
         exchange = self._exchange
         if self._seals.why:
             return self._failures.misconfigured(self._seals.why).message
@@ -260,22 +260,22 @@ class QueueWorker:
         return self._absence().message if exchange.has_looked and not exchange.registry.live else ""
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """Call this whenever somebody has come, gone, or been described anew."""
+        """Call this whenever the present bridges or their descriptions may have changed."""
         self._listeners.append(listener)
 
     def unlisten(self, listener: Callable[[], object]) -> None:
-        """Don't any more."""
+        """Remove a listener."""
         self._listeners.remove(listener)
 
     def described(self) -> dict[Description, int]:
-        """Which descriptions those have who are there, and how many have each."""
+        """The number of present bridges by description."""
         return self._exchange.registry.described()
 
     def all_with(self, description: Description) -> tuple[SettingsValidator, ...]:
-        """Whom to call about settings: whoever in that lane takes the question."""
+        """What validates settings for a description: any bridge of its lane."""
         return (_StreamSettingsValidator(self, description),) if description in self.live else ()
 
-    def _look(self) -> None:
+    def _registry_changed(self) -> None:
         if self._is_closed:
             return
         usable = len(self._exchange.registry.bridges)
@@ -284,13 +284,15 @@ class QueueWorker:
             self._events.count(WORKER_CONNECTIONS, self.name, amount=change)
             self._count(WorkerEvent.CONNECTED if change > 0 else WorkerEvent.DISCONNECTED, abs(change))
             if not usable:
-                _LOG.warning("a worker is lost: no bridge of its queue is there", worker=self.name, target=self.target)
+                _LOG.warning(
+                    "a worker is lost: no bridge of its queue is present", worker=self.name, target=self.target
+                )
         if self._exchange.has_looked:
             now, unplaced = monotonic(), self._unplaced
             self._unplaced = {}
-            for made in unplaced:
-                if not made.is_done:
-                    self._place(made, now)
+            for open_call in unplaced:
+                if not open_call.is_done:
+                    self._place(open_call, now)
         for listener in tuple(self._listeners):
             listener()
 
@@ -304,16 +306,16 @@ class QueueWorker:
     # --------------------------------------------------------------------------------------------------- end
 
     async def idle(self) -> None:
-        """Return when nothing is open. Each call has its deadline, so this ends."""
+        """Return when no call is open, at the latest at the last deadline."""
         while len(self._refused) or len(self._exchange.open):
             await self._refused.idle.wait()
             await self._exchange.open.idle.wait()
 
     async def close(self) -> None:
-        """Break off what is open, and all connections."""
+        """End all open calls, and close all connections."""
         self._is_closed = True
-        for made in self._refused:
-            self._forget(made)
+        for open_call in self._refused:
+            self._forget(open_call)
         self._unplaced.clear()
         await self._exchange.close()
         self._events.count(WORKER_CONNECTIONS, self.name, amount=-self._usable)
@@ -321,7 +323,7 @@ class QueueWorker:
 
 
 class _StreamSettingsValidator:
-    """Calls those who are described so about settings; as a SettingsValidator does."""
+    """A SettingsValidator that uses the bridges of one description."""
 
     __slots__ = ("_fits", "_worker")
 

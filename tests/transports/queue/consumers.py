@@ -65,7 +65,7 @@ class Called:
         self._answered(outcome)
 
 
-class Judge:
+class FakeHandler:
     """A Judging. It answers at once, unless it ``holds``; ``called`` is all that it was called."""
 
     def __init__(self, *, holds=False):
@@ -84,7 +84,7 @@ class Judge:
         for listener in self._listeners:
             listener()
 
-    def judge(self, call, answered, *, until, once):
+    def handle(self, call, answered, *, until, once):
         self.called.append(Called(call, answered, until, once))
         if not self.holds:
             asyncio.get_running_loop().call_soon(answered, ALLOW)
@@ -185,10 +185,10 @@ class Running:
     """A consumer that takes work."""
 
     def __init__(self, queue, judge, limits):
-        self.judge = judge
+        self.handler = judge
         self.events = Reports()
         self.consumer = Consumer(
-            queue.address, queue.names.stream, seals=queue.seals, judging=judge, limits=limits, events=self.events
+            queue.address, queue.names.stream, seals=queue.seals, handler=judge, limits=limits, events=self.events
         )
         self._queue = queue
         self.task = None
@@ -220,7 +220,7 @@ class Running:
 @asynccontextmanager
 async def consuming(queue, judge=None, *, limits=PATIENT, ready=True):
     """A consumer of the queue, killed at the end if it still runs."""
-    running = Running(queue, judge or Judge(), limits).start()
+    running = Running(queue, judge or FakeHandler(), limits).start()
     try:
         yield await running.ready() if ready else running
     finally:

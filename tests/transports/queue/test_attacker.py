@@ -17,7 +17,7 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import sealed_presence, sealed_replies
-from tests.transports.queue.consumers import ALLOW, DESCRIBED, LANE, STREAM, Judge, Queue, consuming, until
+from tests.transports.queue.consumers import ALLOW, DESCRIBED, LANE, STREAM, FakeHandler, Queue, consuming, until
 from tests.transports.queue.gateways import gateway
 
 SECRET = b"the-password-of-the-database"
@@ -46,7 +46,7 @@ async def everything(client):
 
 async def test_who_reads_redis_learns_nothing(redis, queue, key_file):
     """No word of a document, of settings, of a policy, of an answer or of a description stands in Redis in clear."""
-    judge = Judge(holds=True)
+    judge = FakeHandler(holds=True)
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put(b'{"object":{"data":"%s"}}' % SECRET)
@@ -67,12 +67,12 @@ async def test_a_forged_call_is_not_put_to_a_worker(redis, queue, key_file, forg
         await queue.put_request(q.Request(call=pb.PolicyCall(policy="p")), seals=QueueSeals(STREAM, forged_keys))
         await queue.put(m=pb.PolicyCall(policy="p").SerializeToString())
         await until(queue.is_empty)
-        assert consumer.judge.called == []
+        assert consumer.handler.called == []
 
 
 async def test_a_forged_answer_is_no_answer(redis, queue, key_file, forged_keys):
     """The gateway that waits takes nothing but what its own bridges have sealed for it; each attempt is counted."""
-    judge = Judge(holds=True)
+    judge = FakeHandler(holds=True)
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put()
@@ -103,7 +103,7 @@ async def test_a_forged_answer_is_no_answer(redis, queue, key_file, forged_keys)
 
 async def test_an_answer_that_is_shown_again_answers_nothing_else(redis, queue, key_file):
     """An allow that was seen cannot be had for another call, nor for the same one twice."""
-    judge = Judge(holds=True)
+    judge = FakeHandler(holds=True)
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         first = made.put(b'{"first":1}')
@@ -128,7 +128,7 @@ async def test_an_answer_that_is_shown_again_answers_nothing_else(redis, queue, 
 
 async def test_answers_to_another_deadline_or_id_answer_nothing(redis, queue, key_file):
     """Even sealed with the right key: an answer says to what it is one."""
-    judge = Judge(holds=True)
+    judge = FakeHandler(holds=True)
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put()
@@ -157,7 +157,7 @@ async def test_answers_to_another_deadline_or_id_answer_nothing(redis, queue, ke
 async def test_an_call_that_is_moved_or_altered_is_not_put_to_a_worker(redis, queue, key_file):
     """An authentic entry in another gateway's name, with more time, under another id, or in another queue."""
     other = Queue(redis.url, key_file, stream="other")
-    judge = Judge(holds=True)
+    judge = FakeHandler(holds=True)
     async with gateway(redis, key_file) as made, consuming(queue, judge), consuming(other) as elsewhere:
         await made.met()
         waiting = made.put()
@@ -167,7 +167,7 @@ async def test_an_call_that_is_moved_or_altered_is_not_put_to_a_worker(redis, qu
             await queue.client.xadd(queue.names.calls(LANE), entry | changed)
         await queue.client.xadd(Names("other").calls(LANE), entry)
         await until(other.is_empty)
-        assert elsewhere.judge.called == []
+        assert elsewhere.handler.called == []
         assert len(judge.called) == 1
         judge.called[0].answer()
         await waiting.answer()
@@ -178,17 +178,17 @@ async def test_an_call_that_is_moved_or_altered_is_not_put_to_a_worker(redis, qu
 
 async def test_an_call_that_is_shown_again_has_one_answer(redis, queue, key_file):
     """A copy of an authentic entry is the same call: answered from memory, and no second answer is believed."""
-    async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
+    async with consuming(queue, FakeHandler(holds=True)) as consumer, gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put(once=True)
-        await until(lambda: consumer.judge.called)
+        await until(lambda: consumer.handler.called)
         entry = (await queue.client.xrange(queue.names.calls(LANE)))[0][1]
-        consumer.judge.called[0].answer()
+        consumer.handler.called[0].answer()
         assert isinstance(await waiting.answer(), Allow)
         await queue.client.xadd(queue.names.calls(LANE), entry)
         await until(lambda: made.events["unsolicited"] == 1)
         await until(queue.is_empty)
-        assert len(consumer.judge.called) == 1
+        assert len(consumer.handler.called) == 1
         assert len(waiting.answers) == 1
 
 

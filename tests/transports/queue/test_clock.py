@@ -53,10 +53,10 @@ def test_a_moment_beyond_all_time_is_the_end_of_it():
     assert clock.at(-1e12) == 0
 
 
-def test_it_is_not_known_before_it_was_called():
-    """Nobody guesses."""
+def test_there_is_no_time_before_the_first_sample():
+    """The clock raises ValueError instead of guessing."""
     clock = RedisClock()
     assert not clock.is_known
-    for question in (clock.now, lambda: clock.at(0.0), lambda: clock.until(0)):
-        with pytest.raises(ValueError, match="has not been asked"):
-            question()
+    for method in (clock.now, lambda: clock.at(0.0), lambda: clock.until(0)):
+        with pytest.raises(ValueError, match="is not known yet"):
+            method()

@@ -17,7 +17,7 @@ from tests.transports.queue.consumers import (
     DESCRIBED,
     LANE,
     STREAM,
-    Judge,
+    FakeHandler,
     consumer_description,
     consuming,
     until,
@@ -47,9 +47,9 @@ def quick(monkeypatch):
 
 async def test_an_call_is_judged_and_answered(queue):
     """The judge is given the call as it was put, and its outcome comes back as it was given."""
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         number = await queue.put(b'{"a":1}')
-        (called,) = await until(lambda: running.judge.called)
+        (called,) = await until(lambda: running.handler.called)
         assert (called.call.policy, called.call.document, called.call.uid, called.once) == ("p", b'{"a":1}', "u", False)
         outcome = pb.Outcome(deny=pb.Deny(message="no"), warnings=["w"], audit_annotations={"k": "v"}, version="7")
         called.answer(outcome)
@@ -63,9 +63,9 @@ async def test_a_judge_is_told_until_when_somebody_waits(queue, monkeypatch):
     # The consumer's own clock stands still: Redis' is all that passes here.
     monkeypatch.setattr(heartbeat, "monotonic", lambda: now)
     before = await queue.now()
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         await queue.put(deadline=before + 60_000)
-        (called,) = await until(lambda: running.judge.called)
+        (called,) = await until(lambda: running.handler.called)
         after = await queue.now()
     assert now + 60 - (after - before + 1) / 1000 <= called.until <= now + 60.001
 
@@ -73,11 +73,11 @@ async def test_a_judge_is_told_until_when_somebody_waits(queue, monkeypatch):
 async def test_settings_are_judged(queue):
     """ValidateSettings goes the same way."""
     async with consuming(queue) as running:
-        running.judge.settings = pb.ValidateSettingsResponse(errors=[pb.SettingsError(message="wrong")])
+        running.handler.settings = pb.ValidateSettingsResponse(errors=[pb.SettingsError(message="wrong")])
         request = pb.ValidateSettingsRequest(policy="p", settings=b'{"a":1}')
         number = await queue.put_request(q.Request(validate_settings=request))
-        assert (await queue.reply(number)).settings == running.judge.settings
-        assert running.judge.called == [request]
+        assert (await queue.reply(number)).settings == running.handler.settings
+        assert running.handler.called == [request]
 
 
 async def test_a_thousand_calls(queue):
@@ -91,18 +91,18 @@ async def test_a_thousand_calls(queue):
 
         replies = await until(answered)
         assert sorted(reply.id for reply in replies) == sorted(numbers)
-        assert len(set(running.judge.documents)) == 1000
+        assert len(set(running.handler.documents)) == 1000
         await until(queue.is_empty)
 
 
 async def test_answers_of_one_moment_are_one_transaction(queue):
     """However many they are: one EXEC, in which their entries are done."""
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         for _ in range(50):
             await queue.put()
-        await until(lambda: len(running.judge.called) == 50)
+        await until(lambda: len(running.handler.called) == 50)
         await queue.client.config_resetstat()
-        for called in running.judge.called:
+        for called in running.handler.called:
             called.answer()
         await until(queue.is_empty)
         stats = await queue.client.info("commandstats")
@@ -128,7 +128,7 @@ async def test_expired_work_is_dropped(queue):
     async with consuming(queue) as running:
         await queue.reply(number)
         await until(queue.is_empty)
-        assert running.judge.documents == [b"timely"]
+        assert running.handler.documents == [b"timely"]
         assert running.events["expired"] == 1
 
 
@@ -163,9 +163,9 @@ async def test_an_entry_that_is_no_message(queue, log, name):
     async with consuming(queue) as running:
         await queue.reply(number)
         await until(queue.is_empty)
-        assert running.judge.documents == [b"good"]
+        assert running.handler.documents == [b"good"]
         assert running.events["unreadable"] == 1
-        assert any("no messages" in entry["event"] for entry in log)
+        assert any("no gateway with this key file has written" in entry["event"] for entry in log)
 
 
 async def test_messages_that_are_no_questions(queue):
@@ -187,7 +187,7 @@ async def test_an_call_of_another_key_or_lane(queue, tmp_path):
     async with consuming(queue) as running:
         await queue.reply(number)
         await until(queue.is_empty)
-        assert running.judge.documents == [b"good"]
+        assert running.handler.documents == [b"good"]
 
 
 async def test_many_entries_that_are_no_messages_are_one_line(queue, log):
@@ -197,21 +197,21 @@ async def test_many_entries_that_are_no_messages_are_one_line(queue, log):
     async with consuming(queue) as running:
         await until(lambda: running.events["unreadable"] == 200)
         await until(queue.is_empty)
-    assert sum("no messages" in entry["event"] for entry in log) == 1
+    assert sum("no gateway with this key file has written" in entry["event"] for entry in log) == 1
 
 
 async def test_an_call_that_comes_twice_at_once(queue):
     """The judge is called once; both entries are done with its answer."""
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         deadline = await queue.now() + 30_000
         number = await queue.put(deadline=deadline)
-        await until(lambda: running.judge.called)
+        await until(lambda: running.handler.called)
         await queue.put(number=number, deadline=deadline)
         await until(lambda: running.events["repeated"])
-        running.judge.called[0].answer()
+        running.handler.called[0].answer()
         await queue.reply(number)
         await until(queue.is_empty)
-        assert len(running.judge.called) == 1
+        assert len(running.handler.called) == 1
 
 
 async def test_an_call_that_comes_again(queue):
@@ -223,7 +223,7 @@ async def test_an_call_that_comes_again(queue):
         await queue.put(number=number, deadline=deadline)
         await queue.reply(number, 2)
         await until(queue.is_empty)
-        assert len(running.judge.called) == 1
+        assert len(running.handler.called) == 1
 
 
 async def test_another_deadline_is_another_call(queue):
@@ -233,7 +233,7 @@ async def test_another_deadline_is_another_call(queue):
         await queue.reply(number)
         await queue.put(b"2", number=number, seconds=50)
         await queue.reply(number, 2)
-        assert running.judge.documents == [b"1", b"2"]
+        assert running.handler.documents == [b"1", b"2"]
 
 
 # ------------------------------------------------------------------------------------------------ bounds
@@ -241,37 +241,37 @@ async def test_another_deadline_is_another_call(queue):
 
 async def test_no_more_is_taken_than_there_is_room_for(queue):
     """The rest waits in the queue, for whoever has room."""
-    async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight=3)) as running:
+    async with consuming(queue, FakeHandler(holds=True), limits=ConsumerLimits(in_flight=3)) as running:
         for index in range(8):
             await queue.put(b"%d" % index)
-        await until(lambda: len(running.judge.called) == 3)
+        await until(lambda: len(running.handler.called) == 3)
         async with consuming(queue) as other:
-            await until(lambda: len(other.judge.called) == 5)
-        assert len(running.judge.called) == 3
-        running.judge.called[0].answer()
+            await until(lambda: len(other.handler.called) == 5)
+        assert len(running.handler.called) == 3
+        running.handler.called[0].answer()
         await queue.put(b"8")
-        await until(lambda: len(running.judge.called) == 4)
+        await until(lambda: len(running.handler.called) == 4)
 
 
 async def test_large_calls_are_taken_one_by_one(queue):
     """Bytes are bounded too: beyond the bound nothing is taken, whatever the number."""
-    async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight_bytes=100_000)) as running:
+    async with consuming(queue, FakeHandler(holds=True), limits=ConsumerLimits(in_flight_bytes=100_000)) as running:
         for _ in range(4):
             await queue.put(b"x" * 80_000)
         for taken in range(1, 5):
-            await until(lambda taken=taken: len(running.judge.called) >= taken)
+            await until(lambda taken=taken: len(running.handler.called) >= taken)
             assert running.consumer.in_hand <= 2
-            running.judge.called[taken - 1].answer()
+            running.handler.called[taken - 1].answer()
         await until(queue.is_empty)
 
 
 async def test_large_answers_are_several_messages(queue):
     """A gateway is not made to open all of them at one go."""
     large = pb.Outcome(allow=pb.Allow(object=b"x" * 600_000), version="1")
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         numbers = [await queue.put() for _ in range(3)]
-        await until(lambda: len(running.judge.called) == 3)
-        for called in running.judge.called:
+        await until(lambda: len(running.handler.called) == 3)
+        for called in running.handler.called:
             called.answer(large)
         for number in numbers:
             assert (await queue.reply(number)).verdict == large
@@ -299,7 +299,7 @@ async def test_an_answer_that_cannot_be_written(queue, log):
         await queue.put()
         await until(lambda: running.events["unwritable"] == 1)
         await until(queue.is_empty)
-    assert any(entry["event"] == "answers cannot be written" for entry in log)
+    assert any(entry["event"] == "replies cannot be written" for entry in log)
 
 
 # ------------------------------------------------------------------------------------------- presence, lanes
@@ -307,9 +307,9 @@ async def test_an_answer_that_cannot_be_written(queue, log):
 
 async def test_presence(queue):
     """A consumer says what its worker says of itself, which lane it reads, and how it is doing."""
-    async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight=7)) as running:
+    async with consuming(queue, FakeHandler(holds=True), limits=ConsumerLimits(in_flight=7)) as running:
         await queue.put()
-        await until(lambda: running.judge.called)
+        await until(lambda: running.handler.called)
 
         async def said():
             presence = (await queue.present())[running.name]
@@ -319,7 +319,7 @@ async def test_presence(queue):
         assert pb.DescribeResponse.FromString(presence.description) == DESCRIBED
         assert (presence.lane, presence.capacity, presence.in_flight, presence.answered) == (LANE, 7, 1, 0)
         assert abs(await queue.now() - presence.at) < 30_000
-        running.judge.called[0].answer()
+        running.handler.called[0].answer()
 
         async def answered():
             return (await queue.present())[running.name].answered == 1
@@ -330,7 +330,7 @@ async def test_presence(queue):
 async def test_a_worker_that_is_gone(queue):
     """Nothing is taken for it, and its presence is removed; when it is back, both are as before."""
     async with consuming(queue) as running:
-        running.judge.become(None)
+        running.handler.become(None)
 
         async def absent():
             return not await queue.present()
@@ -338,7 +338,7 @@ async def test_a_worker_that_is_gone(queue):
         await until(absent)
         number = await queue.put()
         assert "not described" in running.consumer.why
-        running.judge.become(consumer_description())
+        running.handler.become(consumer_description())
         await queue.reply(number)
         assert not running.consumer.why
 
@@ -347,16 +347,16 @@ async def test_a_worker_that_claims_something_else_now(queue):
     """The consumer goes over to the lane of the new claims; what it has in hand of the old one is answered."""
     other = pb.DescribeResponse(worker="labels", version="2")
     lane = consumer_description(other).lane
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         old = await queue.put(b"old")
-        await until(lambda: running.judge.called)
-        running.judge.become(consumer_description(other))
+        await until(lambda: running.handler.called)
+        running.handler.become(consumer_description(other))
 
         async def moved():
             return (await queue.present())[running.name].lane == lane
 
         await until(moved)
-        running.judge.called[0].answer()
+        running.handler.called[0].answer()
         await queue.reply(old)
         await until(queue.is_empty)
         await until(lambda: queue.client.exists(queue.names.calls(lane)))
@@ -366,16 +366,16 @@ async def test_what_comes_when_the_worker_has_just_gone(queue, quick):
     """A read that was under way may bring something still; another consumer answers it, side effects or not."""
     async with consuming(queue) as running:
         await until(lambda: queue.client.exists(queue.names.calls(LANE)))
-        running.judge.consumer_description = None
-        async with consuming(queue, Judge(holds=True), limits=ConsumerLimits(in_flight=1)) as other:
+        running.handler.consumer_description = None
+        async with consuming(queue, FakeHandler(holds=True), limits=ConsumerLimits(in_flight=1)) as other:
             numbers = [await queue.put(once=True) for _ in range(4)]
-            other.judge.holds = False
-            for called in other.judge.called:
+            other.handler.holds = False
+            for called in other.handler.called:
                 called.answer()
             for number in numbers:
                 assert (await queue.reply(number)).verdict == ALLOW
             await until(queue.is_empty)
-        assert running.judge.called == []
+        assert running.handler.called == []
 
 
 async def test_keys_are_read_again(queue, quick):
@@ -392,7 +392,7 @@ async def test_keys_are_read_again(queue, quick):
 async def test_why_nobody_can_be_called(queue, quick, log, monkeypatch):
     """It is why no work is taken, whatever it is by now; each time that it lasts, one warning says so."""
     monkeypatch.setattr(consuming_module, "REPORT_SECONDS", 0.0)
-    judge = Judge()
+    judge = FakeHandler()
     judge.consumer_description = None
 
     def warned():

@@ -14,7 +14,7 @@ from tests.transports.queue.consumers import (
     ANSWER_SECONDS,
     LANE,
     PATIENT,
-    Judge,
+    FakeHandler,
     Running,
     consuming,
     until,
@@ -73,20 +73,20 @@ async def test_a_busy_consumer_takes_over_from_the_dead(queue, quick):
     left = [await queue.put(b"left %d" % number) for number in range(5)]
     await dead(queue, *[1] * 5)
     limits = ConsumerLimits(in_flight=3, answer_seconds=ANSWER_SECONDS)
-    async with consuming(queue, Judge(holds=True), limits=limits) as busy:
+    async with consuming(queue, FakeHandler(holds=True), limits=limits) as busy:
         fresh = [await queue.put(b"fresh %d" % number) for number in range(9)]
-        await until(lambda: len(busy.judge.called) == 6)
+        await until(lambda: len(busy.handler.called) == 6)
         for _ in range(20):
             beats = await queue.client.hget(queue.names.workers, busy.name)
             await until(lambda beats=beats: beaten(queue, busy, beats))
-        assert len(busy.judge.called) == 6
-        busy.judge.holds = False
-        for called in tuple(busy.judge.called):
+        assert len(busy.handler.called) == 6
+        busy.handler.holds = False
+        for called in tuple(busy.handler.called):
             called.answer()
         for number in (*left, *fresh):
             assert (await queue.reply(number)).verdict == ALLOW
         await until(queue.is_empty)
-        assert len(busy.judge.called) == 14
+        assert len(busy.handler.called) == 14
 
 
 async def beaten(queue, consumer, before):
@@ -103,7 +103,7 @@ async def test_side_effects_are_not_had_twice(queue, quick):
         error = (await queue.reply(number)).error
         assert error.reason == "WORKER_UNAVAILABLE"
         assert "may have had its effect" in error.message
-        assert running.judge.called == []
+        assert running.handler.called == []
         await until(queue.is_empty)
 
 
@@ -113,9 +113,9 @@ async def test_an_call_that_ends_its_consumers(queue, quick):
     first, second = await queue.put(b"poison"), await queue.put(b"unlucky")
     await dead(queue, 2, 1)
     async with consuming(queue) as running:
-        assert "ends them" in (await queue.reply(first)).error.message
+        assert "may crash them" in (await queue.reply(first)).error.message
         assert (await queue.reply(second)).verdict == ALLOW
-        assert running.judge.documents == [b"unlucky"]
+        assert running.handler.documents == [b"unlucky"]
         assert running.events["poison"] == 1
         await until(queue.is_empty)
 
@@ -128,7 +128,7 @@ async def test_expired_work_of_a_dead_consumer(queue, quick):
     async with consuming(queue) as running:
         await until(lambda: running.events["expired"])
         await until(queue.is_empty)
-        assert running.judge.called == []
+        assert running.handler.called == []
 
 
 async def test_cancelled_work_of_a_dead_consumer(queue, quick):
@@ -142,15 +142,15 @@ async def test_cancelled_work_of_a_dead_consumer(queue, quick):
     assert len(await queue.pending()) == 1
     async with consuming(queue) as running:
         await until(queue.is_empty)
-        assert running.judge.called == []
+        assert running.handler.called == []
 
 
 async def test_what_is_in_hand_is_renewed(queue, monkeypatch):
     """A living consumer's slow work is never idle for long, and stays delivered once."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.02)
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         number = await queue.put()
-        await until(lambda: running.judge.called)
+        await until(lambda: running.handler.called)
         idle = []
 
         async def renewed():
@@ -160,7 +160,7 @@ async def test_what_is_in_hand_is_renewed(queue, monkeypatch):
             return sum(later < before for before, later in pairwise(idle)) >= 3
 
         await until(renewed)
-        running.judge.called[0].answer()
+        running.handler.called[0].answer()
         await queue.reply(number)
 
 
@@ -170,14 +170,14 @@ async def test_a_read_whose_answer_was_lost(queue):
     """
     await group(queue)
     numbers = [await queue.put(once=True), await queue.put()]
-    running = Running(queue, Judge(), PATIENT)
+    running = Running(queue, FakeHandler(), PATIENT)
     name = queue.names.calls(LANE)
     await queue.client.execute_command("XREADGROUP", "GROUP", GROUP, running.name, "STREAMS", name, ">")
     running.start()
     for number in numbers:
         assert (await queue.reply(number)).verdict == ALLOW
     await until(queue.is_empty)
-    assert len(running.judge.called) == 2
+    assert len(running.handler.called) == 2
     await running.stop()
 
 
@@ -209,9 +209,9 @@ async def test_consumers_that_are_gone_for_good(queue, quick, monkeypatch):
 
 async def test_stopping_answers_what_was_taken(queue):
     """It ends when that is written, takes nothing more, and leaves nothing of its own behind."""
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         number = await queue.put(b"taken")
-        await until(lambda: running.judge.called)
+        await until(lambda: running.handler.called)
         running.consumer.stop()
 
         async def reads_no_more():
@@ -220,12 +220,12 @@ async def test_stopping_answers_what_was_taken(queue):
         await until(reads_no_more)
         await queue.put(b"after")
         assert not running.task.done()
-        running.judge.called[0].answer()
+        running.handler.called[0].answer()
         await asyncio.wait_for(running.task, 30)
         assert (await queue.reply(number)).verdict == ALLOW
         assert await queue.consumers() == set()
         assert await queue.pending() == []
-        assert running.judge.documents == [b"taken"]
+        assert running.handler.documents == [b"taken"]
         assert await queue.client.xlen(queue.names.calls(LANE)) == 1
 
 
@@ -256,12 +256,12 @@ async def test_a_consumer_that_is_broken_off_while_redis_fails(queue, monkeypatc
 
 async def test_what_is_in_hand_when_it_is_killed(queue, quick):
     """Another consumer answers all of it: nothing is lost."""
-    async with consuming(queue, Judge(holds=True)) as first:
+    async with consuming(queue, FakeHandler(holds=True)) as first:
         numbers = [await queue.put(b"%d" % index) for index in range(20)]
-        await until(lambda: len(first.judge.called) == 20)
+        await until(lambda: len(first.handler.called) == 20)
         await first.die()
         async with consuming(queue) as second:
             for number in numbers:
                 assert (await queue.reply(number)).verdict == ALLOW
             await until(queue.is_empty)
-            assert len(second.judge.called) == 20
+            assert len(second.handler.called) == 20

@@ -17,7 +17,7 @@ from tests.transports.queue.consumers import (
     LANE,
     PATIENT,
     WAIT_SECONDS,
-    Judge,
+    FakeHandler,
     Queue,
     Running,
     consuming,
@@ -43,7 +43,7 @@ def clock(monkeypatch):
 
 async def away(running):
     """Wait until the consumer has noticed."""
-    await until(lambda: "Redis cannot be used" in running.consumer.why)
+    await until(lambda: "Redis is unavailable" in running.consumer.why)
 
 
 async def restart(server, *, empty=False):
@@ -71,34 +71,34 @@ async def test_a_redis_that_is_not_there_yet(tmp_path, key_file):
 async def test_a_restart_with_its_data(queue, redis):
     """Nothing is lost: what was in hand is answered, once, and so is what was waiting."""
     limits = ConsumerLimits(in_flight=1, answer_seconds=ANSWER_SECONDS)
-    async with consuming(queue, Judge(holds=True), limits=limits) as running:
+    async with consuming(queue, FakeHandler(holds=True), limits=limits) as running:
         numbers = [await queue.put(b"in hand"), await queue.put(b"waiting", once=True)]
-        await until(lambda: running.judge.called)
+        await until(lambda: running.handler.called)
         await asyncio.to_thread(redis.kill)
         await away(running)
-        running.judge.called[0].answer()
-        running.judge.holds = False
+        running.handler.called[0].answer()
+        running.handler.holds = False
         await asyncio.to_thread(redis.start)
         for number in numbers:
             assert (await queue.reply(number)).verdict == ALLOW
         await until(queue.is_empty)
-        assert running.judge.documents == [b"in hand", b"waiting"]
+        assert running.handler.documents == [b"in hand", b"waiting"]
 
 
 async def test_a_restart_without_its_data(queue, redis):
     """Group and presence are made again; what is called again is answered from what is in hand."""
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         deadline = await queue.now() + 60_000
         number = await queue.put(deadline=deadline)
-        await until(lambda: running.judge.called)
+        await until(lambda: running.handler.called)
         await restart(redis, empty=True)
         await queue.listen()
         await queue.put(number=number, deadline=deadline)
         await until(lambda: running.events["repeated"])
-        running.judge.called[0].answer()
+        running.handler.called[0].answer()
         assert (await queue.reply(number)).verdict == ALLOW
         await until(queue.is_empty)
-        assert len(running.judge.called) == 1
+        assert len(running.handler.called) == 1
 
         async def present():
             return running.name in await queue.present()
@@ -119,11 +119,11 @@ async def test_data_that_vanishes_under_a_running_consumer(queue):
 async def test_a_redis_that_hangs(queue, redis):
     """Its answers have a time limit; when it goes on, so does the consumer, and an answer of that time is written."""
     limits = ConsumerLimits(answer_seconds=0.2)
-    async with consuming(queue, Judge(holds=True), limits=limits) as running:
+    async with consuming(queue, FakeHandler(holds=True), limits=limits) as running:
         number = await queue.put(seconds=60)
-        await until(lambda: running.judge.called)
+        await until(lambda: running.handler.called)
         redis.pause()
-        running.judge.called[0].answer()
+        running.handler.called[0].answer()
         await away(running)
         redis.resume()
         assert (await queue.reply(number)).verdict == ALLOW
@@ -132,9 +132,9 @@ async def test_a_redis_that_hangs(queue, redis):
 
 async def test_an_answer_that_is_late_when_redis_is_back(queue, redis, clock):
     """Nobody waits for it: it is dropped, and its entry is done."""
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         await queue.put()
-        (called,) = await until(lambda: running.judge.called)
+        (called,) = await until(lambda: running.handler.called)
         await asyncio.to_thread(redis.kill)
         await away(running)
         called.answer()
@@ -148,9 +148,9 @@ async def test_an_answer_that_is_late_when_redis_is_back(queue, redis, clock):
 
 async def test_stopping_while_redis_is_away(queue, redis, clock):
     """It waits for Redis as long as somebody waits for an answer, and no longer."""
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         await queue.put()
-        (called,) = await until(lambda: running.judge.called)
+        (called,) = await until(lambda: running.handler.called)
         await asyncio.to_thread(redis.kill)
         await away(running)
         running.consumer.stop()
@@ -166,14 +166,14 @@ async def test_stopping_while_redis_is_away(queue, redis, clock):
 async def test_a_full_redis(queue, redis, monkeypatch, clock):
     """Answers wait for memory, those that nobody waits for are given up, which frees some; then all are written."""
     monkeypatch.setattr(answering, "FULL_SECONDS", 0.02)
-    async with consuming(queue, Judge(holds=True)) as running:
+    async with consuming(queue, FakeHandler(holds=True)) as running:
         late, number = await queue.put(b"late", seconds=50), await queue.put(b"timely", seconds=60)
-        await until(lambda: len(running.judge.called) == 2)
+        await until(lambda: len(running.handler.called) == 2)
         await queue.client.config_set("maxmemory", 1)
-        for called in running.judge.called:
+        for called in running.handler.called:
             called.answer()
-        await until(lambda: "full" in running.consumer.why)
-        clock.now = running.judge.called[0].until
+        await until(lambda: "no free memory" in running.consumer.why)
+        clock.now = running.handler.called[0].until
         await until(lambda: running.events["late"] == 1)
         assert await queue.client.xlen(queue.names.calls(LANE)) == 1
         assert not running.task.done()
@@ -205,12 +205,12 @@ async def test_a_user_with_no_more_rights_than_documented(queue, redis, monkeypa
     rights.remove("+client|setinfo")  # of Redis 7
     await queue.client.execute_command("ACL", "SETUSER", *rights[1:])
     limited = _Elsewhere(queue, redis.url.replace("redis://", "redis://bridge:secret@"))
-    first = Running(limited, Judge(holds=True), PATIENT).start()
+    first = Running(limited, FakeHandler(holds=True), PATIENT).start()
     number = await queue.put()
-    await until(lambda: first.judge.called)
+    await until(lambda: first.handler.called)
     await queue.client.xgroup_createconsumer(queue.names.calls(LANE), "workers", "gone")
     await first.die()
-    second = Running(limited, Judge(), PATIENT).start()
+    second = Running(limited, FakeHandler(), PATIENT).start()
     assert (await queue.reply(number)).verdict == ALLOW
 
     async def tidied():
@@ -234,7 +234,7 @@ async def test_a_cluster(tmp_path, key_file):
             node for node, end in zip(nodes, [16384 * part // 3 for part in (1, 2, 3)], strict=True) if number < end
         )
         queue = await Queue(home.url, key_file).listen()
-        running = Running(_Elsewhere(queue, url), Judge(), PATIENT).start()
+        running = Running(_Elsewhere(queue, url), FakeHandler(), PATIENT).start()
         try:
             await running.ready()
             assert (await queue.reply(await queue.put())).verdict == ALLOW
@@ -252,16 +252,16 @@ async def test_a_failover(tmp_path, key_file):
         hosts = ",".join(f"127.0.0.1:{each.port}" for each in watchers)
         queue = await Queue(master.url, key_file).listen()
         elsewhere = _Elsewhere(queue, f"redis+sentinel://{hosts}/main")
-        running = Running(elsewhere, Judge(holds=True), PATIENT).start()
+        running = Running(elsewhere, FakeHandler(holds=True), PATIENT).start()
         after = Queue(replica.url, key_file)
         after.gateway = queue.gateway
         try:
             await running.ready()
             number = await queue.put(seconds=60)
-            await until(lambda: running.judge.called)
+            await until(lambda: running.handler.called)
             await queue.client.execute_command("WAIT", 1, 10_000)
             await asyncio.to_thread(master.kill)
-            running.judge.called[0].answer()
+            running.handler.called[0].answer()
 
             async def promoted():
                 return (await after.client.info("replication"))["role"] == "master"
@@ -269,7 +269,7 @@ async def test_a_failover(tmp_path, key_file):
             await until(promoted)
             assert (await after.reply(number)).verdict == ALLOW
             await until(after.is_empty)
-            assert len(running.judge.called) == 1
+            assert len(running.handler.called) == 1
         finally:
             await running.die()
             await queue.client.aclose()

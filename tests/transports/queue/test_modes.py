@@ -9,11 +9,11 @@ from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import ConsumerLimits
-from gateway.transports.queue import abandoned_streams as desertion
+from gateway.transports.queue import abandoned_streams
 from tests.authorities import Authority
 from tests.caching import servers
 from tests.docs.pages import blocks
-from tests.transports.queue.consumers import ANSWER_SECONDS, Judge, Queue, consuming, until
+from tests.transports.queue.consumers import ANSWER_SECONDS, FakeHandler, Queue, consuming, until
 from tests.transports.queue.gateways import gateway
 
 pytestmark = pytest.mark.faults
@@ -54,22 +54,22 @@ async def test_tls(redis, queue, key_file, tmp_path):
 
 async def test_a_user_who_may_do_no_more_than_is_needed(redis, queue, key_file, monkeypatch):
     """The ACL of docs/queues.md is enough for all that a gateway does: also where nobody is any more."""
-    monkeypatch.setattr(desertion, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(abandoned_streams, "GRACE_SECONDS", 0.1)
     await queue.client.execute_command("ACL", "SETUSER", "gate", "on", ">secret", "~{test}:*", *NEEDED)
     try:
         url = f"redis://gate:secret@127.0.0.1:{redis.port}"
         limits = ConsumerLimits(in_flight=1, answer_seconds=ANSWER_SECONDS)
-        async with consuming(queue, Judge(), limits=limits) as consumer, gateway(url, key_file) as made:
+        async with consuming(queue, FakeHandler(), limits=limits) as consumer, gateway(url, key_file) as made:
             await made.met()
             assert isinstance(await made.call(), Allow)
-            consumer.judge.holds = True
+            consumer.handler.holds = True
             made.put()
-            await until(lambda: len(consumer.judge.called) == 2)
+            await until(lambda: len(consumer.handler.called) == 2)
             waiting = made.put()
             cancelled = made.put()
             await until(lambda: made.worker._exchange.outbox.unsent == 0)
             cancelled.cancel()
-            consumer.judge.become(None)
+            consumer.handler.become(None)
             assert (await waiting.answer()).reason is Reason.WORKER_UNAVAILABLE
             assert made.events["redis_lost"] == 0
     finally:

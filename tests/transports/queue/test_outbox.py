@@ -17,13 +17,13 @@ class Calling(OpenCall):
     def request(self, requests):
         return b""
 
-    def reported(self, reply):
+    def replied(self, reply):
         raise AssertionError(reply)
 
     def failed(self, failure):
         raise AssertionError(failure)
 
-    def broken_off(self):
+    def abort(self):
         raise AssertionError
 
 
@@ -65,7 +65,7 @@ def test_nothing_is_kept_of_a_call_that_is_done(outbox, calls):
     made = [opened(calls, outbox) for _ in range(10)]
     for call in made[1:]:
         calls.close(call)
-        outbox.take_back(call)
+        outbox.cancel(call)
     assert list(outbox._unsent) == made[:1]
     assert (outbox.unsent, outbox.lane(LANE).unsent) == (1, 1)
 

@@ -4,7 +4,7 @@ from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.wire import sealed_presence
-from tests.transports.queue.consumers import DESCRIBED, LANE, Judge, consuming, until
+from tests.transports.queue.consumers import DESCRIBED, LANE, FakeHandler, consuming, until
 from tests.transports.queue.gateways import gateway
 
 
@@ -22,7 +22,7 @@ async def present(queue, *, answered, capacity=1, at=None):
 
 async def test_a_queue_may_have_so_many_calls(redis, queue, key_file):
     """What waits counts, whoever put it there; one more is refused, and one that is answered makes room."""
-    judge = Judge(holds=True)
+    judge = FakeHandler(holds=True)
     async with (
         consuming(queue, judge),
         gateway(redis, key_file, queue_length=3) as made,
@@ -53,7 +53,7 @@ async def test_a_queue_may_have_so_many_calls(redis, queue, key_file):
 
 async def test_open_calls_may_have_so_many_bytes(redis, queue, key_file):
     """What this process keeps until it is answered is bounded; one document is taken, whatever its size."""
-    async with consuming(queue, Judge(holds=True)), gateway(redis, key_file, queue_open_bytes=1000) as made:
+    async with consuming(queue, FakeHandler(holds=True)), gateway(redis, key_file, queue_open_bytes=1000) as made:
         await made.met()
         first = made.put(b"x" * 5000)
         failure = await made.call(b"{}")
@@ -66,7 +66,7 @@ async def test_open_calls_may_have_so_many_bytes(redis, queue, key_file):
 
 async def test_a_lane_may_take_so_much_of_redis_memory(redis, queue, key_file):
     """What Redis says of its memory, looked at each second, is bounded."""
-    async with consuming(queue, Judge(holds=True)), gateway(redis, key_file, queue_bytes=50_000) as made:
+    async with consuming(queue, FakeHandler(holds=True)), gateway(redis, key_file, queue_bytes=50_000) as made:
         await made.met()
         made.put(b"x" * 100_000)
 
@@ -81,7 +81,7 @@ async def test_a_lane_may_take_so_much_of_redis_memory(redis, queue, key_file):
 
 async def test_a_worker_may_have_so_many_calls_open(redis, queue, key_file):
     """``worker_in_flight`` holds for every transport."""
-    async with consuming(queue, Judge(holds=True)), gateway(redis, key_file, worker_in_flight=2) as made:
+    async with consuming(queue, FakeHandler(holds=True)), gateway(redis, key_file, worker_in_flight=2) as made:
         await made.met()
         open_ones = [made.put(), made.put()]
         failure = await made.call()
@@ -114,7 +114,7 @@ async def test_an_call_that_cannot_be_answered_in_time_is_refused_at_once(redis,
         assert made.events["queue_slow"] == 1
         late = made.put(seconds=2.0)
         failure = await late.answer()
-        assert "at the present pace" in failure.message
+        assert "at the present rate" in failure.message
         patient = made.put(seconds=50.0)
         await until(lambda: made.worker._exchange.outbox.unsent == 0)
         assert patient.answers == []
@@ -124,7 +124,7 @@ async def test_an_call_that_cannot_be_answered_in_time_is_refused_at_once(redis,
 
 async def test_how_long_and_how_old_a_queue_is_is_told(redis, queue, key_file):
     """Each second: its length, and for how long the oldest call is there."""
-    judge = Judge(holds=True)
+    judge = FakeHandler(holds=True)
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         waiting = [made.put() for _ in range(3)]

@@ -9,10 +9,9 @@ import pytest
 from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
-from gateway.transports.queue import abandoned_streams as desertion
-from gateway.transports.queue import request_exchange as exchange
+from gateway.transports.queue import abandoned_streams, request_exchange
 from tests.caching import servers
-from tests.transports.queue.consumers import Judge, Queue, consuming, until
+from tests.transports.queue.consumers import FakeHandler, Queue, consuming, until
 from tests.transports.queue.gateways import gateway
 
 pytestmark = pytest.mark.faults
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.faults
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A gateway waits for bridges that come back, however slow this machine starts them."""
-    monkeypatch.setattr(desertion, "GRACE_SECONDS", 60.0)
+    monkeypatch.setattr(abandoned_streams, "GRACE_SECONDS", 60.0)
 
 
 async def is_answered(made):
@@ -45,7 +44,7 @@ async def restart(server, *, empty):
 @pytest.mark.parametrize("empty", [False, True], ids=["with its data", "empty"])
 async def test_open_calls_outlive_a_restart(redis, queue, key_file, empty):
     """Calls that are open when Redis is killed are answered after it is back; what is called afterwards, too."""
-    judge = Judge(holds=True)
+    judge = FakeHandler(holds=True)
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
         waiting = [made.put(b'{"number":%d}' % number) for number in range(20)]
@@ -75,7 +74,7 @@ async def test_what_nobody_had_taken_is_put_again_when_redis_comes_back_empty(re
         async with consuming(queue) as other:
             assert {type(await each.answer()) for each in waiting} == {Allow}
             assert made.events["resent"] >= 5
-            assert sorted(other.judge.documents) == sorted(b'{"number":%d}' % number for number in range(5))
+            assert sorted(other.handler.documents) == sorted(b'{"number":%d}' % number for number in range(5))
 
 
 async def test_a_flush_of_redis_is_noticed_without_a_lost_connection(redis, queue, key_file):
@@ -121,7 +120,7 @@ async def test_a_policy_with_side_effects_is_never_put_twice(redis, queue, key_f
             assert isinstance(await again.answer(), Allow)
             failure = await waiting.answer()
             assert failure.reason is Reason.WORKER_TIMEOUT
-            assert other.judge.documents == [b'{"once":false}']
+            assert other.handler.documents == [b'{"once":false}']
 
 
 async def test_a_redis_that_is_gone_is_unavailable_at_once(redis, queue, key_file):
@@ -131,10 +130,10 @@ async def test_a_redis_that_is_gone_is_unavailable_at_once(redis, queue, key_fil
         redis.kill()
         failure = await made.call(seconds=3600)
         assert failure.reason is Reason.WORKER_UNAVAILABLE
-        assert "Redis is away" in failure.message
+        assert "Redis is unavailable" in failure.message
         await until(lambda: made.worker._exchange.link.is_away(0.3))
         await made.call(seconds=3600)
-        assert "Redis is away" in made.worker.why
+        assert "Redis is unavailable" in made.worker.why
         await in_thread(redis.start)
         await until(lambda: made.worker.why == "")
         await until(lambda: made.events.usable == 1)
@@ -165,7 +164,7 @@ async def test_a_redis_that_was_never_there(key_file):
         waiting = made.put(seconds=3600)
         failure = await waiting.answer()
         assert failure.reason is Reason.WORKER_UNAVAILABLE
-        assert "Redis is away" in failure.message
+        assert "Redis is unavailable" in failure.message
         assert made.worker.live == ()
 
 
@@ -188,7 +187,7 @@ async def test_side_effects_of_which_nobody_knows_whether_redis_took_them(redis,
     so its answer is waited for.
     """
     # Behind a look that Redis does not answer, it would not be written at all.
-    monkeypatch.setattr(exchange, "HEARTBEAT_SECONDS", 3600.0)
+    monkeypatch.setattr(request_exchange, "HEARTBEAT_SECONDS", 3600.0)
     async with consuming(queue) as consumer, gateway(redis, key_file, queue_redis_seconds=2.0) as made:
         await made.met()
         redis.pause()
@@ -200,7 +199,7 @@ async def test_side_effects_of_which_nobody_knows_whether_redis_took_them(redis,
         finally:
             redis.resume()
         assert isinstance(await waiting.answer(), Allow)
-        assert consumer.judge.documents.count(b'{"once":true}') == 1
+        assert consumer.handler.documents.count(b'{"once":true}') == 1
 
 
 async def test_a_full_redis_is_overload(redis, queue, key_file):
@@ -213,7 +212,7 @@ async def test_a_full_redis_is_overload(redis, queue, key_file):
         finally:
             await queue.client.config_set("maxmemory", 0)
         assert failure.reason is Reason.OVERLOADED
-        assert "Redis has no room" in failure.message
+        assert "Redis has no free memory" in failure.message
         assert isinstance(await made.call(), Allow)
 
 
@@ -224,7 +223,7 @@ async def test_a_failover_loses_nothing_that_may_be_repeated(tmp_path, key_file)
         url = f"redis+sentinel://{hosts}/main"
         queue = Queue(master.url, key_file)
         queue.address = redis_address(url)
-        judge = Judge(holds=True)
+        judge = FakeHandler(holds=True)
         async with consuming(queue, judge), gateway(url, key_file) as made:
             await made.met()
             waiting = [made.put(b'{"number":%d}' % number, seconds=55.0) for number in range(5)]

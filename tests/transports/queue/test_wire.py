@@ -18,8 +18,8 @@ from gateway.transports.queue.wire import (
     EXPIRED_MS,
     Requests,
     read_presence,
-    read_question,
     read_replies,
+    read_request,
     sealed_presence,
     sealed_replies,
     settings_request,
@@ -63,7 +63,7 @@ def test_a_request_is_what_was_called(seals, document, settings, names, cancella
         cancellable=cancellable,
         traceparent=traceparent,
     )
-    question = read_question(seals, LANE, entry(seals, Requests().of(called)))
+    question = read_request(seals, LANE, entry(seals, Requests().of(called)))
     expected = pb.PolicyCall(
         policy=name, phase=pb.PHASE_MUTATING, settings=settings, document=document, uid=uid, traceparent=traceparent
     )
@@ -95,20 +95,20 @@ def test_an_entry_that_somebody_changed_calls_nothing(seals, changed, missing):
     good = entry(seals, settings_request("p", b"{}"))
     fields = {name: value for name, value in (good | changed).items() if name not in missing}
     if fields != good:
-        assert read_question(seals, LANE, fields) is None
+        assert read_request(seals, LANE, fields) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", q.Request(once=True).SerializeToString()])
 def test_a_sealed_entry_without_a_question_calls_nothing(seals, content):
     """Who has the key may be of another version."""
-    assert read_question(seals, LANE, entry(seals, content)) is None
+    assert read_request(seals, LANE, entry(seals, content)) is None
 
 
 def test_a_deadline_with_another_spelling_is_another_deadline(seals):
     """Digits that are none in ASCII, or a number that no clock shows, open nothing."""
     good = entry(seals, settings_request("p", b"{}"))
     for text in (b"-1", b"1e3", "١".encode(), b"9" * 17, b" 1"):
-        assert read_question(seals, LANE, good | {b"d": text}) is None
+        assert read_request(seals, LANE, good | {b"d": text}) is None
 
 
 def test_replies_are_as_old_as_they_say(seals):

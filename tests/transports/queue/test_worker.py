@@ -12,7 +12,7 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import queue_monitor as monitor
 from gateway.transports.worker_channel import WorkerError
 from tests.integration.process import WAIT_SECONDS
-from tests.transports.queue.consumers import Judge, Queue, consumer_description, consuming, until
+from tests.transports.queue.consumers import FakeHandler, Queue, consumer_description, consuming, until
 from tests.transports.queue.gateways import gateway
 
 
@@ -33,7 +33,7 @@ async def test_calls_are_answered_and_leave_nothing_behind(redis, queue, key_fil
         await made.met()
         waiting = [made.put(b'{"number":%d}' % number) for number in range(100)]
         assert [type(await each.answer()) for each in waiting] == [Allow] * 100
-        assert sorted(consumer.judge.documents) == sorted(b'{"number":%d}' % number for number in range(100))
+        assert sorted(consumer.handler.documents) == sorted(b'{"number":%d}' % number for number in range(100))
         await until(queue.is_empty)
         replies = [name async for name in queue.client.scan_iter("{test}:replies:*")]
         assert len(replies) == 1
@@ -60,7 +60,7 @@ async def test_it_is_described_by_those_who_are_there(redis, queue, key_file):
             async with consuming(queue):
                 await made.met(2)
                 assert list(made.worker.described().values()) == [2]
-                one.judge.become(consumer_description(described(inputs=READS_LABELS)))
+                one.handler.become(consumer_description(described(inputs=READS_LABELS)))
                 await until(lambda: len(made.worker.live) == 2)
             await one.stop()
         await until(lambda: "2" in {each.message.version for each in made.worker.live} or not made.worker.live)
@@ -70,7 +70,7 @@ async def test_it_is_described_by_those_who_are_there(redis, queue, key_file):
 
 async def test_settings_are_judged_by_somebody_of_the_lane(redis, queue, key_file):
     """ValidateSettings goes through the queue; an error of the bridge is a WorkerError."""
-    judge = Judge()
+    judge = FakeHandler()
     judge.settings = pb.ValidateSettingsResponse(errors=[pb.SettingsError(pointer="/a", message="no")])
     async with consuming(queue, judge), gateway(redis, key_file) as made:
         await made.met()
@@ -85,7 +85,7 @@ async def test_settings_are_judged_by_somebody_of_the_lane(redis, queue, key_fil
 
 async def test_a_question_goes_to_those_who_claim_what_it_was_made_for(redis, queue, key_file):
     """While two versions claim different things, each gets the documents that were made for it."""
-    old, new = Judge(), Judge()
+    old, new = FakeHandler(), FakeHandler()
     new.consumer_description = consumer_description(described(inputs=READS_LABELS))
     async with consuming(queue, old), consuming(queue, new), gateway(redis, key_file) as made:
         await made.met(2)
@@ -103,11 +103,11 @@ async def test_nobody_with_that_version_is_a_failure_at_once(redis, queue, key_f
     async with consuming(queue) as consumer, gateway(redis, key_file) as made:
         await made.met()
         gone = frozenset(made.worker.live)
-        consumer.judge.become(consumer_description(described()))
+        consumer.handler.become(consumer_description(described()))
         await until(lambda: made.worker.live and made.worker.live[0] not in gone)
         failure = await made.call(fits=gone)
         assert failure.reason is Reason.WORKER_UNAVAILABLE
-        assert "as it was described" in failure.message
+        assert "no bridge has this version of the policy" in failure.message
 
 
 async def test_without_a_bridge_it_is_unavailable_at_once(redis, key_file):
@@ -115,62 +115,62 @@ async def test_without_a_bridge_it_is_unavailable_at_once(redis, key_file):
     async with gateway(redis, key_file) as made:
         failure = await made.call(seconds=3600)
         assert failure.reason is Reason.WORKER_UNAVAILABLE
-        assert "no bridge takes asks" in failure.message
+        assert "no bridge takes calls" in failure.message
         assert failure.message.count("\n") == 0
 
 
 async def test_an_call_ends_at_its_deadline(redis, queue, key_file):
     """A worker that says nothing costs the call its time, and leaves nothing in the queue."""
-    async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
+    async with consuming(queue, FakeHandler(holds=True)) as consumer, gateway(redis, key_file) as made:
         await made.met()
         failure = await made.call(seconds=1.0)
         assert failure.reason is Reason.WORKER_TIMEOUT
         assert made.events["expired"] == 1
         # None, where its bridge came to it too late.
-        for called in consumer.judge.called:
+        for called in consumer.handler.called:
             called.answer()
         await until(queue.is_empty)
 
 
 async def test_a_cancelled_call_is_not_answered(redis, queue, key_file):
     """Nobody hears of it; one that nobody has taken yet is taken out."""
-    async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
+    async with consuming(queue, FakeHandler(holds=True)) as consumer, gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put()
-        await until(lambda: consumer.judge.called)
+        await until(lambda: consumer.handler.called)
         waiting.cancel()
         at_once = made.put()
         at_once.cancel()
-        consumer.judge.called[0].answer()
+        consumer.handler.called[0].answer()
         await until(queue.is_empty)
         await asyncio.wait_for(made.worker.idle(), WAIT_SECONDS)
         assert waiting.answers == at_once.answers == []
-        assert len(consumer.judge.called) == 1
+        assert len(consumer.handler.called) == 1
 
 
 async def test_a_policy_with_side_effects_is_not_taken_back(redis, queue, key_file):
     """Its cancel silences it, and the worker is called all the same; until then the worker is not idle."""
-    async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
+    async with consuming(queue, FakeHandler(holds=True)) as consumer, gateway(redis, key_file) as made:
         await made.met()
         waiting = made.put(once=True)
         waiting.cancel()
-        await until(lambda: consumer.judge.called)
-        assert consumer.judge.called[0].once
+        await until(lambda: consumer.handler.called)
+        assert consumer.handler.called[0].once
         idle = asyncio.create_task(made.worker.idle())
         assert not idle.done()
-        consumer.judge.called[0].answer()
+        consumer.handler.called[0].answer()
         await asyncio.wait_for(idle, WAIT_SECONDS)
         assert waiting.answers == []
 
 
 async def test_a_bridges_error_is_a_failure_with_its_reason(redis, queue, key_file):
     """What went wrong between bridge and worker is told as if the gateway had called; not every reason may be given."""
-    async with consuming(queue, Judge(holds=True)) as consumer, gateway(redis, key_file) as made:
+    async with consuming(queue, FakeHandler(holds=True)) as consumer, gateway(redis, key_file) as made:
         await made.met()
         for said, reason in (("WORKER_UNAVAILABLE", Reason.WORKER_UNAVAILABLE), ("DENIED", Reason.WORKER_FAILURE)):
             waiting = made.put()
-            await until(lambda: len(consumer.judge.called) > 0)
-            consumer.judge.called.pop().answer(q.Error(reason=said, message="broken\nhere"))
+            await until(lambda: len(consumer.handler.called) > 0)
+            consumer.handler.called.pop().answer(q.Error(reason=said, message="broken\nhere"))
             failure = await waiting.answer()
             assert isinstance(failure, Failure)
             assert failure.reason is reason
@@ -193,7 +193,7 @@ async def test_a_document_of_the_largest_size(redis, queue, key_file):
         await made.met()
         document = b'{"a":"%s"}' % (b"x" * 20_000_000)
         assert isinstance(await made.call(document), Allow)
-        assert consumer.judge.documents == [document]
+        assert consumer.handler.documents == [document]
 
 
 async def test_keys_can_be_replaced(redis, queue, key_file):
@@ -234,16 +234,16 @@ async def test_a_bridge_with_another_key_file_is_told_from_none(redis, key_file,
     other.write_text("/" * 42 + "8=\n")
     strange = Queue(redis.url, other)
     async with gateway(redis, key_file) as made:
-        await until(lambda: "no bridge takes asks from it" in made.worker.why)
+        await until(lambda: "no bridge takes calls from it" in made.worker.why)
         async with consuming(strange):
-            await until(lambda: "its key file is another one" in made.worker.why)
+            await until(lambda: "another key file" in made.worker.why)
             failure = await made.call()
             assert failure.reason is Reason.WORKER_UNAVAILABLE
-            assert "its key file is another one" in failure.message
+            assert "another key file" in failure.message
             (ours,), (theirs,) = made.worker._seals.fingerprints, strange.seals.fingerprints
             assert ours in failure.message
             assert theirs not in failure.message
-        await until(lambda: "no bridge takes asks from it" in made.worker.why)
+        await until(lambda: "no bridge takes calls from it" in made.worker.why)
     await strange.client.aclose()
 
 
@@ -252,7 +252,7 @@ async def test_where_nobody_is_the_bridges_own_words_are_named(redis, key_file):
     async with gateway(redis, key_file) as made:
         failure = await made.call()
         assert failure.reason is Reason.WORKER_UNAVAILABLE
-        assert all(word in failure.message for word in ("--queue", "--key-file", "worker is away", "/readyz"))
+        assert all(word in failure.message for word in ("--queue", "--key-file", "worker is unavailable", "/readyz"))
 
 
 async def test_a_lost_redis_is_told_by_the_name_of_the_queue(redis, key_file, log):
@@ -261,7 +261,7 @@ async def test_a_lost_redis_is_told_by_the_name_of_the_queue(redis, key_file, lo
         await made.met()
         await asyncio.to_thread(redis.kill)
         await until(lambda: made.worker.why)
-        await until(lambda: any("Redis cannot be used" in entry.get("why", "") for entry in log))
+        await until(lambda: any("Redis is unavailable" in entry.get("why", "") for entry in log))
     lost = [entry for entry in log if entry["event"] == "Redis is lost"]
     assert [entry["queue"] for entry in lost] == ["test"]
     assert not any("TLS" in str(entry.get("why")) for entry in log)

@@ -35,7 +35,7 @@ class Played:
 
     def come(self, number):
         entry = self._entry()
-        if not self.deliveries.again(key(number), entry, 0.0):
+        if not self.deliveries.repeat(key(number), entry, 0.0):
             self.deliveries.take(key(number), entry, until=10.0, size=7)
             self.called.append(number)
             self.open.append(number)
@@ -78,7 +78,7 @@ def test_every_entry_is_done_once(steps):
     for step, number in steps:
         getattr(played, step)(number)
         assert len(played.deliveries.entries) == played.came - len(played.done)
-        assert played.deliveries.in_work == len(played.open)
+        assert played.deliveries.in_flight == len(played.open)
     played.end()
     assert sorted(played.done) == sorted(PendingEntry("lane", b"%d" % index) for index in range(played.came))
     assert len(played.called) == len(set(played.called))
@@ -124,10 +124,10 @@ def test_an_answer_is_remembered_until_its_deadline():
     deliveries.take(key(1), PendingEntry("l", b"1"), until=5.0, size=1)
     deliveries.answer(key(1), reply(1), 0.0)
     deliveries.done(deliveries.due(1))
-    assert not deliveries.again(key(1, deadline=2), PendingEntry("l", b"2"), 1.0)
-    assert deliveries.again(key(1), PendingEntry("l", b"3"), 4.0)
+    assert not deliveries.repeat(key(1, deadline=2), PendingEntry("l", b"2"), 1.0)
+    assert deliveries.repeat(key(1), PendingEntry("l", b"3"), 4.0)
     assert [answer.reply for answer in deliveries.due(1)] == [reply(1)]
-    assert not deliveries.again(key(1), PendingEntry("l", b"4"), 5.0)
+    assert not deliveries.repeat(key(1), PendingEntry("l", b"4"), 5.0)
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
@@ -142,7 +142,9 @@ def test_what_is_remembered_is_bounded(monkeypatch):
         deliveries.answer(key(number), reply(number, size), 0.0)
 
     def known():
-        return [number for number in range(20) if deliveries.again(key(number), PendingEntry("x", b"%d" % number), 1.0)]
+        return [
+            number for number in range(20) if deliveries.repeat(key(number), PendingEntry("x", b"%d" % number), 1.0)
+        ]
 
     for number in range(5):
         answered(number, 1)

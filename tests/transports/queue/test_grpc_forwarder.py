@@ -11,7 +11,7 @@ from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue.grpc_forwarder import GrpcForwarder, relayed
+from gateway.transports.queue.grpc_forwarder import GrpcForwarder, unchanged
 from gateway.transports.queue.names import lane_of
 from tests.integration.conversations import Streams, answering
 from tests.integration.workers import Gate, always, answer, description, scripted, status
@@ -27,7 +27,7 @@ class Calling:
         async def resolving(_):
             return targets
 
-        self.worker = GrpcWorker("queue", targets[0], limits, resolving=resolving, reading=relayed)
+        self.worker = GrpcWorker("queue", targets[0], limits, resolving=resolving, reading=unchanged)
         self.relaying = GrpcForwarder(self.worker)
 
     async def consumer_description(self):
@@ -37,7 +37,7 @@ class Calling:
         """What is said to a call."""
         said = asyncio.get_running_loop().create_future()
         called = pb.PolicyCall(policy=policy, phase=phase, settings=b"{}", document=document, uid="u", **fields)
-        self.relaying.judge(called, said.set_result, until=monotonic() + seconds, once=once)
+        self.relaying.handle(called, said.set_result, until=monotonic() + seconds, once=once)
         assert not said.done()
         return await asyncio.wait_for(said, 60)
 
