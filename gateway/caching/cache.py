@@ -139,9 +139,9 @@ class VerdictCache:
             self._memory.remove(cache_key)
             return None
         # An entry too old under this ttl stays: it may be fresh under another. It is evicted as least recently used.
-        return self.judged(cache_key, entry, cache)
+        return self.usable(cache_key, entry, cache)
 
-    def judged(self, cache_key: bytes, entry: Entry, cache: Cache) -> CachedVerdict | None:
+    def usable(self, cache_key: bytes, entry: Entry, cache: Cache) -> CachedVerdict | None:
         """The verdict of an entry under this ``cache``, fresh or stale; None if it must not be used."""
         age = self.now() - entry.called_at
         lives = life(entry.verdict, cache)
@@ -158,9 +158,9 @@ class VerdictCache:
     def keep(self, cache_key: bytes, entry: Entry, cache: Cache) -> None:
         """Store a worker's new verdict, here and in Redis."""
         seconds = life(entry.verdict, cache) + cache.stale_if_error
-        if seconds <= 0 or self.judged(cache_key, entry, cache) is None:
+        if seconds <= 0 or self.usable(cache_key, entry, cache) is None:
             return
-        content = self._write_down(cache_key, entry)
+        content = self._store(cache_key, entry)
         if content is not None:
             self._events.count(CACHE_ENTRIES, CacheEvent.STORED)
             if self.redis is not None:
@@ -171,9 +171,9 @@ class VerdictCache:
         content = self._memory.get(cache_key)
         here = None if content is None else unpacked(content)
         if here is None or here.called_at < entry.called_at:
-            self._write_down(cache_key, entry)
+            self._store(cache_key, entry)
 
-    def _write_down(self, cache_key: bytes, entry: Entry) -> bytes | None:
+    def _store(self, cache_key: bytes, entry: Entry) -> bytes | None:
         content = packed(entry)
         if content is None or len(content) > self.limits.entry_bytes:
             self._events.count(CACHE_ENTRIES, CacheEvent.TOO_LARGE)

@@ -38,14 +38,24 @@ def _nothing() -> None:
 class Flight:
     """All equal calls that wait for one answer: see above. It is the CallWaiter of the workers."""
 
-    __slots__ = ("_cache_key", "_called_at", "_caller", "_cancel", "_own", "_stale", "_store", "_waiting", "_workers")
+    __slots__ = (
+        "_cache_key",
+        "_called_at",
+        "_caller",
+        "_cancel",
+        "_single",
+        "_stale",
+        "_store",
+        "_waiting",
+        "_workers",
+    )
 
     def __init__(self, store: VerdictCache, cache_key: bytes) -> None:
         self._store = store
         self._cache_key = cache_key
         self._waiting: dict[PolicyCall, tuple[CallWaiter, CachedWorkers]] = {}
         self._stale: set[PolicyCall] = set()
-        self._own: dict[PolicyCall, Callable[[], object]] = {}
+        self._single: dict[PolicyCall, Callable[[], object]] = {}
         # The call that the worker gets for all, when it was made, and what cancels that or the lookup before it.
         self._caller: PolicyCall | None = None
         self._workers: CachedWorkers | None = None
@@ -87,9 +97,9 @@ class Flight:
     def _leave(self, call: PolicyCall) -> None:
         if self._waiting.pop(call, None) is None:
             return
-        own = self._own.pop(call, None)
-        if own is not None:
-            own()
+        cancel_single = self._single.pop(call, None)
+        if cancel_single is not None:
+            cancel_single()
         elif not self._waiting:
             self._abandon()
 
@@ -112,14 +122,14 @@ class Flight:
         calls = tuple(self._waiting)
         served: dict[PolicyCall, CachedVerdict] = {}
         for call in calls:
-            kept = None if entry is None else self._store.judged(self._cache_key, entry, _cache(call))
+            kept = None if entry is None else self._store.usable(self._cache_key, entry, _cache(call))
             if kept is None:
                 continue
             if not kept.fresh:
                 self.offer(call, kept)
             elif self._waiting[call][1].settled(call):
                 served[call] = kept
-        if entry is not None and self._store.judged(self._cache_key, entry, _cache(calls[0])) is not None:
+        if entry is not None and self._store.usable(self._cache_key, entry, _cache(calls[0])) is not None:
             self._store.remember(self._cache_key, entry)
         unserved = [call for call in self._waiting if call not in served]
         if unserved:
@@ -159,14 +169,14 @@ class Flight:
             return
         self._count_miss(call)
         try:
-            self._own[call] = self._waiting[call][1].call(call, self)
+            self._single[call] = self._waiting[call][1].call(call, self)
         except Exception as error:  # noqa: BLE001 - logged; the call fails with INTERNAL
             self._fail(call, error)
 
     def answered(self, call: PolicyCall, answer: Answer, origin: Origin = CALLED) -> None:
         """See CallWaiter: the worker has answered."""
         if call is not self._caller:
-            del self._own[call]
+            del self._single[call]
             self._keep(call, self._waiting[call][1], answer)
             self._end(call, answer, origin)
             return

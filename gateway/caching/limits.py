@@ -7,8 +7,8 @@ from gateway.bounds import Bounds, budgeted, tunable
 
 
 class CacheLimits(Bounds):
-    """Bounds of one process's cache. Seconds are floats, everything else counts what its name says; all are greater
-    than zero.
+    """Bounds of one process's cache. Seconds are floats, other values are counts or bytes; all are greater than
+    zero.
     """
 
     memory_bytes: int = budgeted(16, "Bytes of verdicts in memory.")
@@ -18,7 +18,7 @@ class CacheLimits(Bounds):
 
     entry_bytes: int = 1_000_000
     """The largest verdict that is kept, in memory and in Redis: a sixty-fourth of the memory, so that no single one
-    drives out the rest. A whole object as the answer has mostly 2 to 20 KB; the largest that etcd takes has 1.5 MB."""
+    displaces the rest. A whole object as the answer has mostly 2 to 20 KB; the largest that etcd takes has 1.5 MB."""
 
     entry_seconds: float = 604_800.0
     """No verdict is used past this age, whatever ttl and staleIfError say: a week. A purge is remembered as long."""
@@ -47,14 +47,14 @@ class CacheLimits(Bounds):
     """Verdicts that wait to be written to Redis. At 1,000 misses a second, ten seconds of a slow Redis."""
 
     redis_write_bytes: int = budgeted(32)
-    """The same in bytes: a thirty-second of the memory budget, 3 KB for each of the 10,000. What comes beyond either is
-    not written, and counted."""
+    """The same in bytes: a thirty-second of the memory budget, 3 KB for each of the 10,000. Writes beyond either limit
+    are dropped, and counted."""
 
     redis_failures: int = 5
     """Pipelines late or lost in a row until Redis is skipped: at 20 ms each, a tenth of a second of slower reviews."""
 
     def check_together(self) -> None:
-        """Refuse what cannot work together: a ValueError that names the limit."""
+        """Raise a ValueError that names the limit, if limits contradict each other."""
         if self.entry_bytes > self.memory_bytes:
             raise ValueError(
                 f"limit memory_bytes is {self.memory_bytes}: it must hold the largest verdict that is kept, "

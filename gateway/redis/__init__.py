@@ -1,5 +1,5 @@
-"""Redis for whoever uses it here: where it is, a link to it, what goes wrong with it; seals, and files of their keys.
+"""Redis, as the verdict cache and the queues use it: addresses, clients, links, errors, seals and key files.
 
-Each user (verdicts between reviews in ``caching``, queues of calls in ``transports.queue``) decides for itself when to
-call, how long to wait, and what to do without it.
+Each user (``caching`` for verdicts between reviews, ``transports.queue`` for calls) decides for itself when to call
+Redis, how long to wait, and what to do without it.
 """

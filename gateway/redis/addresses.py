@@ -1,4 +1,4 @@
-"""Where Redis is: one URL, in the forms that redis-py takes and two more.
+"""The address of Redis: one URL, in redis-py's forms and two more.
 
     redis://[USER:PASSWORD@]HOST[:6379][/DB]                            one server
     rediss://…                                                          the same over TLS
@@ -7,12 +7,11 @@
     redis+cluster://[USER:PASSWORD@]HOST[:6379][,HOST…]                 a Redis Cluster; any of its nodes
     rediss+sentinel://…, rediss+cluster://…                             the same over TLS
 
-Options stand behind ``?``, called as redis-py calls them; they are in ``OPTIONS``. User and password go to the
-Redis servers; ``sentinel_username`` and ``sentinel_password`` to the Sentinels. With ``rediss+sentinel`` both are
-spoken to over TLS. In user, password and service, the characters ``/ ? # @ , :`` and ``%`` are written as ``%2F`` and
-so on.
+Options follow ``?`` and have redis-py's names; see ``OPTIONS``. User and password are for the Redis servers,
+``sentinel_username`` and ``sentinel_password`` for the Sentinels. ``rediss+sentinel`` uses TLS for both. In user,
+password and service, the characters ``/ ? # @ , :`` and ``%`` are written as ``%2F`` and so on.
 
-No message repeats any part of a URL but the name of an option: where a password was not escaped, it may stand anywhere.
+Messages contain no part of the URL but names of options: a password that is not escaped may be anywhere in it.
 """
 
 import ssl
@@ -41,17 +40,17 @@ _TLS_OPTIONS: Final = (
 _SENTINEL_OPTIONS: Final = ("sentinel_username", "sentinel_password")
 
 OPTIONS: Final = (*_TLS_OPTIONS, "client_name", "db", *_SENTINEL_OPTIONS)
-"""What may stand behind ``?``. Times and numbers of connections are limits of the gateway, not options."""
+"""The options after ``?``. Timeouts and numbers of connections are limits of the gateway, not options."""
 
 _BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
 _CERT_REQS: Final = ("none", "optional", "required")
 
 
 class RedisAddress(Redacted, Struct, frozen=True, kw_only=True):
-    """A URL, read. ``shown`` is what may be said of it: the scheme, and nothing else.
+    """A parsed URL. ``shown`` is the part that may be logged: the scheme.
 
-    ``mode`` is server, unix, sentinel or cluster; ``hosts`` are host and port of each, the Sentinels' where there are
-    any; ``options`` and ``sentinel_options`` are keyword arguments of redis-py.
+    ``mode`` is server, unix, sentinel or cluster; ``hosts`` are host and port of each server, or of each Sentinel;
+    ``options`` and ``sentinel_options`` are keyword arguments of redis-py.
     """
 
     shown: str
@@ -65,26 +64,26 @@ class RedisAddress(Redacted, Struct, frozen=True, kw_only=True):
 
 
 def redis_address(url: str) -> RedisAddress:
-    """Read a URL.
+    """Parse a URL.
 
     Raises:
-        ValueError: it is none of the forms, or names files of TLS that cannot be used; the message says what is
-            expected, and repeats nothing of the URL.
+        ValueError: it has none of the forms, or its TLS files cannot be used. The message states what is expected, and
+            contains no part of the URL.
     """
-    # A Secret that was made from a file often ends with a line break.
+    # A Secret created from a file often ends with a line break.
     url = url.strip()
     if any(each in url for each in "\r\n\t"):
-        # urlsplit would leave them out, and nobody could log in with what is left of the password.
-        raise _wrong("has a line break or a tab in it; in a password write %0A, %0D and %09")
+        # urlsplit would remove them, and the password would be wrong without them.
+        raise _wrong("contains a line break or a tab; in a password write %0A, %0D and %09")
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise _wrong("cannot be read; IPv6 addresses stand in brackets") from None
+        raise _wrong("cannot be parsed; write IPv6 addresses in brackets") from None
     form = _FORMS.get(parts.scheme)
     if form is None or not url.lower().startswith(f"{parts.scheme}://"):
         raise _wrong(f"has no known scheme; expected one of {_SCHEMES}")
     if "@" in parts.path + parts.query + parts.fragment or parts.fragment:
-        raise _wrong("has a '@' or '#' behind the host; in a password write / ? # @ as %2F %3F %23 %40")
+        raise _wrong("has a '@' or '#' after the host; in a password write / ? # @ as %2F %3F %23 %40")
     mode, tls = form
     options = _options(parts, tls=tls, sentinel=mode == "sentinel")
     userinfo, _, netloc = parts.netloc.rpartition("@")
@@ -114,7 +113,7 @@ def _options(parts: SplitResult, *, tls: bool, sentinel: bool) -> dict[str, Any]
     options: dict[str, Any] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in OPTIONS:
-            raise _wrong(f"has an option that is not known here; expected {', '.join(OPTIONS)}")
+            raise _wrong(f"has an unknown option; expected {', '.join(OPTIONS)}")
         if name in options:
             raise _wrong(f"has option {name} twice")
         if name in _TLS_OPTIONS and not tls:
@@ -139,7 +138,7 @@ def _option(name: str, value: str) -> Any:
 
 def _db(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(_LARGEST_DB)) and int(text) <= _LARGEST_DB):
-        raise _wrong("names a database that is no number")
+        raise _wrong("names a database that is not a number")
     return int(text)
 
 
@@ -164,7 +163,7 @@ def _socket(parts: SplitResult, netloc: str, options: dict[str, Any]) -> dict[st
 def _sentinel(parts: SplitResult, netloc: str, options: dict[str, Any]) -> dict[str, Any]:
     service, _, db = parts.path.removeprefix("/").rstrip("/").partition("/")
     if not service:
-        raise _wrong("names no service of the Sentinels; expected …/SERVICE behind the hosts")
+        raise _wrong("names no service of the Sentinels; expected …/SERVICE after the hosts")
     if db:
         if "db" in options:
             raise _wrong("names the database twice")
@@ -189,21 +188,25 @@ def _host(text: str, number: int, default: int) -> tuple[str, int]:
     else:
         host, colon, port = rest.partition(":")
     if not host or colon not in {"", ":"}:
-        raise _wrong(f"has no host at place {number}; expected HOST or HOST:PORT")
+        raise _wrong(f"has no host at position {number}; expected HOST or HOST:PORT")
     host = unquote(host)
     if not _could_be_a_host(host):
-        raise _wrong(f"has an impossible host at place {number}: it holds a blank, an empty label, or one too long")
+        raise _wrong(
+            f"has an invalid host at position {number}: it contains a space, or a label that is empty or too long"
+        )
     if not colon:
         return host, default
     if not (port.isascii() and port.isdecimal() and len(port) <= len(str(MAX_PORT))):
-        raise _wrong(f"has a port at place {number} that is no number; in a password write / ? # @ : as %2F and so on")
+        raise _wrong(
+            f"has a port at position {number} that is not a number; in a password write / ? # @ : as %2F and so on"
+        )
     if not 0 < int(port) <= MAX_PORT:
-        raise _wrong(f"has a port at place {number} that is not from 1 to {MAX_PORT}")
+        raise _wrong(f"has a port at position {number} that is not from 1 to {MAX_PORT}")
     return host, int(port)
 
 
 def _could_be_a_host(host: str) -> bool:
-    """Whether anybody could look it up. Python's own look-up encodes it so, too."""
+    """Whether the name can be resolved: Python's resolver uses the same encoding."""
     try:
         host.encode("idna")
     except UnicodeError:
@@ -212,7 +215,7 @@ def _could_be_a_host(host: str) -> bool:
 
 
 def _try_tls(options: Mapping[str, Any]) -> None:
-    """Files that are missing or hold something else are said now, not by somebody who silently never gets an answer."""
+    """Report unusable files when the URL is read: later they would only show as failing connections."""
     try:
         context = ssl.create_default_context(cafile=options.get("ssl_ca_certs"))
         if "ssl_certfile" in options:
@@ -220,13 +223,13 @@ def _try_tls(options: Mapping[str, Any]) -> None:
         if "ssl_ciphers" in options:
             context.set_ciphers(options["ssl_ciphers"])
     except (OSError, ValueError) as error:
-        # SSLError is an OSError. Its own text holds no path and no key.
+        # SSLError is an OSError. Its text contains no path and no key.
         raise _wrong(f"names files or ciphers of TLS that cannot be used: {_reason(error)}") from None
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
-        # Where OpenSSL gave no reason, the attribute is missing altogether.
+        # Without a reason from OpenSSL, the attribute does not exist.
         return getattr(error, "reason", None) or "no certificate, key or cipher in them"
     return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
 

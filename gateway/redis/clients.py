@@ -1,6 +1,6 @@
-"""Clients of redis-py for an address: made and closed, with what redis-py does by itself switched off.
+"""Creates and closes redis-py's clients for an address, with redis-py's retries and timeouts switched off.
 
-Nothing is tried again: whoever calls has no time for it, and the link decides when to connect anew.
+Clients do not retry: callers have no time for it, and the link decides when to connect again.
 """
 
 import asyncio
@@ -22,38 +22,38 @@ Client = Redis | RedisCluster
 class _Sentinel(Sentinel):
     """Calls Sentinels for one connection at a time.
 
-    redis-py moves the one that answered to the front of its list; where several do that at once, one of them may stand
-    there twice and another one not at all: never called again, and never closed.
+    redis-py moves the Sentinel that answered to the front of its list. If several connections do that at once, the list
+    may have one Sentinel twice and lose another, which is then never called again and never closed.
     """
 
     def __init__(self, sentinels: tuple[tuple[str, int], ...], **options: Any) -> None:
-        super().__init__(sentinels, **options)  # type: ignore[no-untyped-call]  # redis-py says no type of it
-        self._turn = asyncio.Lock()
+        super().__init__(sentinels, **options)  # type: ignore[no-untyped-call]  # redis-py declares no types here
+        self._one_at_a_time = asyncio.Lock()
 
     async def discover_master(self, service_name: str) -> tuple[str, int]:
-        async with self._turn:
+        async with self._one_at_a_time:
             found: tuple[str, int] = await super().discover_master(service_name)
             return found
 
 
 def make_client(address: RedisAddress, *, seconds: float, connections: int) -> Client:
-    """A client that has not connected yet. It retries nothing: whoever calls has no time for it.
+    """A client that has not connected yet, and that does not retry.
 
-    An answer has no time limit of its own but in a cluster, and from Sentinels: there one that hangs must leave
-    time to call another. (redis-py's ``socket_timeout`` makes a task for each pipeline that is sent, and in Python
-    3.11 ``asyncio.wait_for``, which it uses for that, may swallow a cancellation.) Whoever calls sets the limit.
+    The caller limits the time of answers. Only in a cluster and for Sentinels the client has a limit of its own: one
+    that hangs must leave time to call another. (redis-py's ``socket_timeout`` creates a task for each pipeline, and
+    ``asyncio.wait_for``, which it uses for that, may swallow a cancellation in Python 3.11.)
 
     Args:
-        address: of what it is a client.
-        seconds: for connecting, to all hosts together.
-        connections: at most, to each server.
+        address: of Redis.
+        seconds: time limit for connecting, to all hosts together.
+        connections: maximum number, to each server.
     """
     each = seconds / (len(address.hosts) + 1)
     common: dict[str, Any] = {
         "socket_timeout": None,
         "socket_connect_timeout": seconds,
         "retry": Retry(NoBackoff(), 0),
-        # RESP2: nothing that RESP3 adds is used here, and proxies in front of Redis often don't speak it.
+        # RESP2: no feature of RESP3 is used here, and proxies in front of Redis often do not support it.
         "protocol": 2,
     }
     if address.mode == "cluster":
@@ -61,7 +61,7 @@ def make_client(address: RedisAddress, *, seconds: float, connections: int) -> C
         return RedisCluster(
             startup_nodes=nodes,
             ssl=address.tls,
-            # One master that is down costs its own share of the entries.
+            # A master that is down affects only its own slots.
             require_full_coverage=False,
             max_connections=connections,
             **(common | {"socket_timeout": each, "socket_connect_timeout": each}),
@@ -89,10 +89,10 @@ def make_client(address: RedisAddress, *, seconds: float, connections: int) -> C
 
 
 async def close_client(client: Client) -> None:
-    """End all connections of a client, those to Sentinels too. One that breaks while it ends keeps none of the others.
+    """Close all connections of a client, those to Sentinels too, even if closing one of them fails.
 
-    What it raises is the first of their exceptions. Whoever cancels it waits until they have ended all the same: what
-    has not begun to end when it is cancelled would stay open.
+    Raises the first of their exceptions. A cancellation takes effect after all are closed: otherwise some would stay
+    open.
     """
     ending = asyncio.ensure_future(_end(client))
     try:
@@ -100,14 +100,14 @@ async def close_client(client: Client) -> None:
     except asyncio.CancelledError:
         await asyncio.wait((ending,))
         if not ending.cancelled():
-            ending.exception()  # it has been seen
+            ending.exception()  # marks it as retrieved
         raise
 
 
 async def _end(client: Client) -> None:
     ends = [client.aclose()]
     if isinstance(client, RedisCluster):
-        # By itself it closes those of its nodes once, and not what has connected since.
+        # ``aclose`` closes its nodes' connections once, and not those that were opened since.
         ends += [node.disconnect() for node in client.get_nodes()]
     if isinstance(client, Redis):
         pool = client.connection_pool

@@ -1,4 +1,4 @@
-"""What went wrong with Redis: its kind, for the metrics, and what may be said of it, for the log."""
+"""Errors of Redis: their kind, for metrics, and a text, for logs."""
 
 import ssl
 from typing import Final
@@ -10,10 +10,10 @@ from gateway.enums import StrEnum
 
 
 class RedisFault(StrEnum):
-    """What went wrong with Redis."""
+    """The kinds of errors of Redis."""
 
     TIMEOUT = "timeout"
-    """No answer within the time that there was."""
+    """No answer within the time limit."""
 
     CONNECTION = "connection"
     """Not reached, lost, loading, not authenticated, or a replica where the master is expected."""
@@ -22,11 +22,11 @@ class RedisFault(StrEnum):
     """Redis answered with an error: out of memory, wrong type, no permission."""
 
     UNREADABLE = "garbage"
-    """Redis answered with something that cannot be an answer, or holds something that cannot be one of ours."""
+    """Redis answered with something invalid, or holds a value that the gateway cannot have written."""
 
 
-# "READONLY You can't write against a read only replica": the master is another one now. Of a cluster's own exceptions,
-# all say that a slot has no server, or that the server says so.
+# "READONLY You can't write against a read only replica": another server is the master now. All exceptions of a cluster
+# mean that a slot has no server.
 _CONNECTION: Final = (
     exceptions.ConnectionError,
     exceptions.ReadOnlyError,
@@ -36,40 +36,40 @@ _CONNECTION: Final = (
 )
 
 _CLOSED: Final = "Connection closed by server."
-"""What redis-py says where a server hangs up."""
+"""redis-py's text when the server closes the connection."""
 
 _MEANINGS: Final[tuple[tuple[type[BaseException], str], ...]] = (
-    (exceptions.AuthenticationError, "it wants a user and password, or others than these"),
-    (exceptions.NoPermissionError, "its ACL does not let this user do what is needed here"),
-    (exceptions.OutOfMemoryError, "it is full, and evicts nothing (maxmemory-policy)"),
+    (exceptions.AuthenticationError, "it requires a user and password, or rejects those given"),
+    (exceptions.NoPermissionError, "its ACL does not permit this user the command"),
+    (exceptions.OutOfMemoryError, "it has no free memory, and evicts nothing (maxmemory-policy)"),
     (exceptions.ReadOnlyError, "it is a replica, not the master"),
     (exceptions.BusyLoadingError, "it is loading its data"),
-    (MasterNotFoundError, "no Sentinel names a master of this service"),
-    (exceptions.RedisClusterException, "no node of a cluster answers there"),
+    (MasterNotFoundError, "no Sentinel reports a master of this service"),
+    (exceptions.RedisClusterException, "no node of the cluster answers"),
     (
         exceptions.ResponseError,
-        "it answers with an error; is it the kind of server that the URL says, with that database?",
+        "it answers with an error; check that the URL's scheme and database match the server",
     ),
 )
-"""In our own words, the special before the general."""
+"""The gateway's texts, the special before the general."""
 
 
 def fault_of(error: BaseException) -> RedisFault:
-    """Which kind of trouble an exception of redis-py's is."""
+    """The kind of one of redis-py's exceptions."""
     if isinstance(error, exceptions.TimeoutError | TimeoutError):
         return RedisFault.TIMEOUT
     if isinstance(error, _CONNECTION):
         return RedisFault.CONNECTION
-    # Whatever else redis-py raises, it could not make sense of what it got.
+    # Any other exception of redis-py means that it could not decode the answer.
     return RedisFault.RESPONSE if isinstance(error, exceptions.ResponseError) else RedisFault.UNREADABLE
 
 
 def reason_of(error: BaseException, *, has_worked: bool = False) -> str:
-    """What may be logged: the operating system's words and ours. Redis' own may repeat a password that it was sent.
+    """A text that may be logged: the operating system's or the gateway's. Redis' own may contain a password.
 
     Args:
         error: what redis-py raised.
-        has_worked: whether this Redis has answered before: then how it is spoken to is no question.
+        has_worked: whether this Redis has answered before: then TLS is not the reason.
     """
     seen: BaseException | None = error
     while seen is not None:
@@ -85,5 +85,5 @@ def _meaning(error: BaseException, *, has_worked: bool) -> str:
     if type(error) is TimeoutError:
         return str(error)
     if isinstance(error, exceptions.ConnectionError) and str(error) == _CLOSED:
-        return "it hung up" if has_worked else "it hung up; does it want TLS?"
+        return "it closed the connection" if has_worked else "it closed the connection; does it require TLS?"
     return next((text for kind, text in _MEANINGS if isinstance(error, kind)), "")

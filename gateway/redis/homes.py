@@ -1,8 +1,8 @@
 """A client of the one server that holds a name.
 
-Whoever waits for one thing for long, or changes several names of one slot in a transaction, needs one server and not a
-cluster's client, which looks for the server of each command anew. When the slot moves, that server says so (``MOVED``);
-then its home is looked for again.
+A blocking read, or a transaction about several names of one slot, needs a client of one server. A cluster's client
+looks up the server of each command. When the slot moves, the server answers ``MOVED``, and the link looks up the home
+again.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from gateway.redis.clients import close_client, make_client
 
 
 async def home_client(address: RedisAddress, name: str, *, seconds: float, connections: int) -> Redis:
-    """A client of the server that holds ``name``. It has not connected yet, and gives answers as Redis gives them.
+    """A client of the server that holds ``name``. It has not connected yet, and does not convert Redis' answers.
 
     Args:
-        address: of a server, or of what leads to it.
-        name: whose server is wanted, where there are several.
-        seconds: for connecting, and of a cluster for calling it where the name is.
-        connections: at most.
+        address: of Redis.
+        name: a key, whose slot selects the server of a cluster.
+        seconds: time limit for connecting, and for a cluster's slots.
+        connections: maximum number.
 
     Raises:
-        Exception: redis-py's, or TimeoutError: a cluster does not say where the name is.
+        Exception: redis-py's, or TimeoutError: a cluster does not return the server of the name.
     """
     client = make_client(address, seconds=seconds, connections=connections)
     if isinstance(client, RedisCluster):
@@ -38,6 +38,6 @@ async def home_client(address: RedisAddress, name: str, *, seconds: float, conne
         finally:
             await close_client(client)
         client = make_client(home, seconds=seconds, connections=connections)
-    assert isinstance(client, Redis)  # noqa: S101 - of all modes but a cluster's
+    assert isinstance(client, Redis)  # noqa: S101 - in all modes but cluster
     client.response_callbacks.clear()
     return client

@@ -1,12 +1,12 @@
-"""Key files: one key a line, 32 random bytes in base64. Empty lines and those that start with ``#`` say nothing.
+"""Key files: one key a line, 32 random bytes in base64. Empty lines and lines that start with ``#`` are ignored.
 
-The first key seals; all of them open, so that a key can be replaced while others still have the old one:
+The first key seals; all keys open, so that a key can be replaced while other processes still have the old one:
 
-    1. add the new key as the last line, everywhere     all can open what nobody seals yet
-    2. move it to the first line, everywhere            the old one only opens
+    1. add the new key as the last line, everywhere     all processes can open what it will seal
+    2. move it to the first line, everywhere            it seals; the old one only opens
     3. remove the old one, once nothing is left that it sealed
 
-No message repeats what stands in a file: it may be most of a key.
+Messages contain nothing of a file's content: it may be most of a key.
 """
 
 import base64
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Final
 
 KEYS: Final = 4
-"""Keys in a file. Two are a rotation; each more costs whoever looks for something sealed another attempt."""
+"""Maximum number of keys in a file. A rotation needs two; each further key costs one more attempt to open a value."""
 
 KEY_BYTES: Final = 32
 
 _FILE_BYTES: Final = 65_536
-"""A key file that is longer is another file: four keys are 180 bytes."""
+"""A longer file is not a key file: four keys are 180 bytes."""
 
 
 def secrets_of(path: Path, kind: str = "seal key file") -> tuple[bytes, ...]:
@@ -28,10 +28,10 @@ def secrets_of(path: Path, kind: str = "seal key file") -> tuple[bytes, ...]:
 
     Args:
         path: of the file.
-        kind: what it is called in messages.
+        kind: its name in messages.
 
     Raises:
-        ValueError: it cannot be read, or a line is no key; the message names file and line, never what stands there.
+        ValueError: it cannot be read, or a line is not a key. The message names file and line, never the content.
     """
     try:
         with path.open("rb") as file:
@@ -46,11 +46,11 @@ def secrets_of(path: Path, kind: str = "seal key file") -> tuple[bytes, ...]:
         if text and not text.startswith(b"#"):
             secrets.append(_secret(text, f"{kind} {path}, line {number}"))
     if not secrets:
-        raise ValueError(f"{kind} {path}: no key in it; make one with `openssl rand -base64 {KEY_BYTES}`")
+        raise ValueError(f"{kind} {path}: it contains no key; create one with `openssl rand -base64 {KEY_BYTES}`")
     if len(secrets) > KEYS:
         raise ValueError(f"{kind} {path}: {len(secrets)} keys, expected at most {KEYS}; remove the oldest")
     if len(set(secrets)) < len(secrets):
-        raise ValueError(f"{kind} {path}: the same key stands there twice; remove one")
+        raise ValueError(f"{kind} {path}: it contains the same key twice; remove one")
     return tuple(secrets)
 
 
@@ -60,9 +60,9 @@ def _secret(text: bytes, where: str) -> bytes:
     except binascii.Error:
         secret = b""
     if len(secret) != KEY_BYTES:
-        # Not a word of what stands there.
+        # The message must not contain the line.
         raise ValueError(
             f"{where}: expected base64 of {KEY_BYTES} bytes (44 characters), found {len(text)} characters"
-            f"{f' of {len(secret)} bytes' if secret else ''}; make one with `openssl rand -base64 {KEY_BYTES}`"
+            f"{f' of {len(secret)} bytes' if secret else ''}; create one with `openssl rand -base64 {KEY_BYTES}`"
         )
     return secret

@@ -1,17 +1,17 @@
-"""The link of one process to one Redis, for one purpose: connected, at work until something breaks, connected anew.
+"""The link of one process to one Redis, for one purpose: it connects, runs its work, and connects again after errors.
 
-    connecting  --connected, and opened-->  up, the work goes on
+    connecting  --connected and opened-->   up: the work runs
     up          --the work raises-->        a pause, then connecting
-    connecting  --it failed-->              a pause, longer each time; then connecting
+    connecting  --an error-->               a pause, longer each time; then connecting
     up          --the work returns-->       the end
 
-The pause begins with ``PAUSE_SECONDS`` and doubles, until the link has been up for ``SETTLED_SECONDS``: a server that
-takes connections and drops them, or a replica that refuses every write, is not connected to all the time. Each attempt
-has a client of its own, so whatever moved (a name in DNS, a master, slots of a cluster) is found again.
+The pause begins with ``PAUSE_SECONDS`` and doubles until the link has been up for ``SETTLED_SECONDS``. So the link does
+not reconnect all the time to a server that drops connections, or to a replica that refuses each write. Each attempt has
+a new client, which resolves again what may have moved: a name in DNS, a master, slots of a cluster.
 
-What differs is the user's: what it does before the link is up, what it does then, and what to do without it. A cache
-goes on without (``gateway.caching.link``); a queue's gateway puts again what is open (``transports.queue.exchange``), a
-bridge goes on answering (``transports.queue.consumer``).
+The user of a link supplies what it does before the link is up, what it does then, and what it does without it. The
+cache continues without Redis (``gateway.caching.link``), a gateway writes the open calls of a queue again
+(``transports.queue.request_exchange``), and a bridge continues to answer calls (``transports.queue.consumer``).
 """
 
 import asyncio
@@ -31,25 +31,25 @@ PAUSE_SECONDS: Final = (0.05, 1.0)
 """First and longest pause between attempts to connect. A restart takes less than a second; a failover a few."""
 
 SETTLED_SECONDS: Final = 10.0
-"""How long the link must have been up for the pause to begin anew with the first."""
+"""How long the link must have been up for the next pause to be the shortest again."""
 
 _S = TypeVar("_S")
 
 
 class BrokenError(Exception):
-    """The work gives the link up; its text says why, as it may be logged."""
+    """The work ends the link. The text is the reason, and may be logged."""
 
 
 class Link(Generic[_S]):
-    """Keeps one purpose connected, by ``run``, or by ``start`` in the background.
+    """Keeps one purpose connected, in ``run``, or after ``start`` in the background.
 
     Args:
-        connect: makes a client.
-        opened: makes of it what the work needs; raises if it is of no use. Bounded in time by itself.
-        work: what is done while the link is up; raises when it is not any more.
-        lost: told, once for each attempt that failed and each loss, what went wrong and whether the link was up.
-        seconds: for closing a client.
-        named: what the log says of it; None: whoever is told logs it himself.
+        connect: creates a client.
+        opened: makes of it what the work needs, or raises if the server cannot be used; limits its own time.
+        work: runs while the link is up; raises when the link is lost.
+        lost: called once for each failed attempt and each loss, with the error and whether the link was up.
+        seconds: time limit for closing a client.
+        named: the fields that identify the link in the log; None: ``lost`` logs instead.
     """
 
     def __init__(
@@ -75,36 +75,36 @@ class Link(Generic[_S]):
         self._disposals: set[asyncio.Task[None]] = set()
         self._uses: dict[Client, set[asyncio.Future[None]]] = {}
         self.is_up = False
-        """Whether the work goes on."""
+        """Whether the work runs."""
         self.why = ""
-        """Why it does not, as far as anybody knows; empty if it does, or if nothing has failed yet."""
+        """Why it does not run; empty if it does, or if nothing has failed yet."""
 
     def is_back(self, seconds: float) -> bool:
-        """Whether it is up, for less time than this."""
+        """Whether it has been up for less than so many seconds."""
         return self.is_up and monotonic() - self._since < seconds
 
     def is_away(self, seconds: float) -> bool:
-        """Whether it has not been up for so long, although it was tried."""
+        """Whether it has been down for more than so many seconds, and an attempt has failed."""
         return not self.is_up and bool(self.why) and monotonic() - self._since > seconds
 
     def is_settled(self) -> bool:
-        """Whether it has been up for a while."""
+        """Whether it has been up for ``SETTLED_SECONDS``."""
         return self.is_up and monotonic() - self._since > SETTLED_SECONDS
 
     def start(self) -> None:
-        """Begin, in the background."""
+        """Run in the background."""
         self._task = asyncio.create_task(self.run())
 
     def end(self) -> None:
-        """Connect no more."""
+        """Do not connect again."""
         self._is_ended = True
 
     async def close(self, leave: Callable[[_S], Awaitable[object]] | None = None) -> None:
         """End the work, and all connections.
 
         Args:
-            leave: what is done last, if the link is up, with a client of its own: work that is cancelled leaves its
-                connections in the middle of an answer.
+            leave: runs last, if the link was up, with a new client: canceled work leaves its connections in the middle
+                of an answer.
         """
         self.end()
         was_up = self.is_up
@@ -123,7 +123,7 @@ class Link(Generic[_S]):
 
     @contextmanager
     def using(self, client: Client) -> Iterator[None]:
-        """While it is used, a client connects, even one that is being disposed of."""
+        """Mark a client as in use: connections that it opens while it is being closed are closed afterwards."""
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         uses = self._uses.setdefault(client, set())
         uses.add(ended)
@@ -136,7 +136,7 @@ class Link(Generic[_S]):
                 del self._uses[client]
 
     async def run(self) -> None:
-        """Work until the work returns, whatever happens to Redis, or until told to ``end``."""
+        """Connect and work until the work returns or ``end`` was called, whatever happens to Redis."""
         pause = PAUSE_SECONDS[0]
         try:
             while not self._is_ended:
@@ -144,11 +144,11 @@ class Link(Generic[_S]):
                     await self._once()
                 except Exception as error:
                     if _is_cancelled():
-                        # Python 3.11's TaskGroup forgets it, if one of its tasks fails at the same moment.
+                        # Python 3.11's TaskGroup loses the cancellation if one of its tasks fails at the same moment.
                         raise asyncio.CancelledError from error
                     if self.is_settled():
                         pause = PAUSE_SECONDS[0]
-                    self._reported_down(error)
+                    self._went_down(error)
                 else:
                     return
                 if not self._is_ended:
@@ -165,23 +165,23 @@ class Link(Generic[_S]):
             opened = await self._opened(client)
             # redis-py may have swallowed the cancellation (see ``make_client``).
             if not self._is_ended:
-                self._reported_up()
+                self._came_up()
                 await self._work(opened)
         finally:
             if client is not None:
-                # In a task of its own: whoever cancels this one must not leave connections behind.
+                # In its own task: a cancellation of this one must not leave connections open.
                 disposal = asyncio.create_task(self._dispose(client))
                 self._disposals.add(disposal)
                 disposal.add_done_callback(self._disposals.discard)
 
-    def _reported_up(self) -> None:
+    def _came_up(self) -> None:
         self.is_up = self._has_worked = True
         self.why = ""
         self._since = monotonic()
         if self._named is not None:
             _LOG.info("Redis is used", **self._named)
 
-    def _reported_down(self, error: Exception) -> None:
+    def _went_down(self, error: Exception) -> None:
         was_up, self.is_up = self.is_up, False
         first: BaseException = error
         while isinstance(first, BaseExceptionGroup):
@@ -190,7 +190,7 @@ class Link(Generic[_S]):
         if was_up:
             self._since = monotonic()
         if self._named is not None and not self.why:
-            # The first failure after a start or a loss; those after it say nothing new.
+            # Only the first failure after a start or a loss is logged.
             _LOG.warning("Redis is lost" if was_up else "Redis cannot be used yet", why=why, **self._named)
         self.why = why
         self._lost(error, was_up)
@@ -199,12 +199,12 @@ class Link(Generic[_S]):
         await self._end_client(client)
         uses = self._uses.get(client)
         if uses:
-            # Who was connecting meanwhile has opened what nobody else would close; it has no more time than this.
+            # A use may have opened a connection meanwhile, which nothing else closes. Its time is limited to this.
             await asyncio.wait(set(uses), timeout=2 * self._seconds)
             await self._end_client(client)
 
     async def _end_client(self, client: Client) -> None:
-        # Its connections may hang; closing waits for nothing but may itself be interrupted.
+        # Its connections may hang, so closing has a time limit.
         with suppress(Exception):
             async with asyncio.timeout(self._seconds):
                 await close_client(client)

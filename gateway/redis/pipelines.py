@@ -1,4 +1,4 @@
-"""Several commands in one write; to a cluster, in one write for each of its nodes."""
+"""Several commands in one pipeline; for a cluster, in one pipeline for each of its nodes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ Command = tuple[Any, ...]
 
 
 async def answers_to(client: Client, commands: Sequence[Command], *, transaction: bool = False) -> list[Any]:
-    """The answers, each at its command's place; an exception in the place of an answer is an error of that command, or
-    of its node.
+    """The answers in the order of the commands. An exception in place of an answer is the error of that command, or of
+    its node.
 
     Args:
-        client: a server's or a cluster's.
-        commands: each with the name that it is about in the second place.
-        transaction: all are done at once, or none; of one server only.
+        client: of a server or a cluster.
+        commands: each with its key as the first argument.
+        transaction: all are executed at once, or none; only for one server.
 
     Raises:
-        Exception: redis-py's, where nobody answers, or where a transaction was refused as a whole.
+        Exception: redis-py's, if the server does not answer, or if Redis rejected the transaction.
     """
     if isinstance(client, RedisCluster):
         return await _spread(client, commands)
@@ -39,7 +39,7 @@ async def _pipeline(client: Client, commands: Sequence[Command], *, transaction:
 
 
 async def _spread(client: RedisCluster, commands: Sequence[Command]) -> list[Any]:
-    """One pipeline to each node. In redis-py's own, a node that refuses connections fails the commands of all."""
+    """One pipeline for each node. In redis-py's cluster pipeline a node that is down fails all commands."""
     answers: list[Any] = [None] * len(commands)
     places: dict[str, list[int]] = {}
     for index, command in enumerate(commands):
@@ -49,11 +49,11 @@ async def _spread(client: RedisCluster, commands: Sequence[Command]) -> list[Any
             answers[index] = error
         else:
             places.setdefault("" if node is None else node.name, []).append(index)
-    said = await asyncio.gather(
+    results = await asyncio.gather(
         *(_pipeline(client, [commands[index] for index in indexes]) for indexes in places.values()),
         return_exceptions=True,
     )
-    for indexes, each in zip(places.values(), said, strict=True):
+    for indexes, each in zip(places.values(), results, strict=True):
         if isinstance(each, asyncio.CancelledError):
             raise each
         for number, index in enumerate(indexes):

@@ -1,22 +1,21 @@
-"""What stands in Redis is sealed: whoever can read Redis learns nothing, whoever can write to it forges nothing.
+"""Values in Redis are sealed: an attacker who can read Redis learns nothing, one who can write to it forges nothing.
 
-Keys come from a key file (``gateway.redis.key_files``, which says how one is replaced). From each of them one key is
-derived for each **purpose** (HKDF, RFC 5869), so that nothing that was sealed for one purpose can be shown as something
-of another one; and a fingerprint of 32 bits, by which two logs say whether they have the same key. It tells nothing of
-the key.
+Keys come from a key file (see ``gateway.redis.key_files``). From each of them one key is derived for each **purpose**
+(HKDF, RFC 5869), so that a value that was sealed for one purpose cannot be used for another; and a fingerprint of 32
+bits, by which logs of two processes can be compared. It discloses nothing of the key.
 
     sealed      version, hour, nonce, AES-256-GCM(key, nonce, content, all of the version, hour, purpose, place, beside)
     key         HMAC-SHA256(key of the purpose, version, hour, place)
     hour        the sealer's clock, in units of 2^22 ms (70 minutes), 4 bytes
-    digest      HMAC-SHA256(key of the purpose, content): a name that tells nothing of what it names
+    digest      HMAC-SHA256(key of the purpose, content): a name that discloses nothing of the content
 
-The **place** is where it stands: a name, a queue and who it is for. What is altered, or moved to another place, does
-not open there; nor does it with other bytes **beside** it, which are readable and authentic. What is authentic and is
-shown again at its own place is a replay: it carries its own moment, and the reader judges its age.
+The **place** is where a value belongs: a key in Redis, or a queue and a recipient. A value that is altered or moved to
+another place does not open; nor does it with other bytes **beside** it, which are readable and authenticated. An
+attacker may replay an authentic value at its own place: it contains its time, and the reader checks its age.
 
-Each place has a key of its own for each hour: "the total number of invocations of the authenticated encryption function
-shall not exceed 2^32" for random nonces (NIST SP 800-38D, section 8.3) would be over in seven weeks of 1,000 messages a
-second, were there only one. So it is a million a second to one place, more than one Redis takes.
+Each place has its own key for each hour: "the total number of invocations of the authenticated encryption function
+shall not exceed 2^32" for random nonces (NIST SP 800-38D, section 8.3). With only one key, 1,000 messages a second
+would exceed that in seven weeks; so the limit is a million a second to one place, more than one Redis can process.
 """
 
 import hmac
@@ -46,14 +45,14 @@ _HEAD: Final = len(_VERSION) + _HOUR_BYTES
 _FINGERPRINT_BYTES: Final = 4
 
 SEAL_BYTES: Final = _HEAD + _NONCE_BYTES + _TAG_BYTES
-"""By how much what is sealed is longer."""
+"""By how many bytes a sealed value is longer than its content."""
 
 CIPHERS: Final = 4096
-"""Keys of places that are kept: the gateways and bridges of a large installation, for this hour and the one before."""
+"""Keys of places that are cached: the gateways and bridges of a large installation, for this hour and the last."""
 
 
 class Context(NamedTuple):
-    """What something sealed is bound to; it opens with the very same only. ``purpose`` is one of our constants."""
+    """What a sealed value is bound to: it opens only with an equal context. ``purpose`` is a constant."""
 
     purpose: bytes
     place: bytes
@@ -61,7 +60,7 @@ class Context(NamedTuple):
 
 
 class SealKey:
-    """One key: seals, opens, and makes names.
+    """One key: it seals, opens, and makes names.
 
     Args:
         secret: 32 random bytes.
@@ -78,7 +77,7 @@ class SealKey:
         self.fingerprint = self._for(b"fingerprint")[:_FINGERPRINT_BYTES].hex()
 
     def digest(self, purpose: bytes, content: bytes) -> bytes:
-        """32 bytes that tell nothing of ``content`` to whoever does not have the key."""
+        """32 bytes that disclose nothing of ``content`` without the key."""
         return hmac.digest(self._for(purpose), content, "sha256")
 
     def seal(self, context: Context, content: bytes) -> bytes:
@@ -90,7 +89,7 @@ class SealKey:
         return head + nonce + cipher.encrypt(nonce, content, b"\0".join((head, *context)))
 
     def open(self, context: Context, sealed: bytes) -> bytes | None:
-        """The content; None if this is not what was sealed with this key for this very context."""
+        """The content; None if it was not sealed with this key for this context."""
         if not is_sealed(sealed):
             return None
         head, start = sealed[:_HEAD], _HEAD + _NONCE_BYTES
@@ -101,7 +100,7 @@ class SealKey:
         except InvalidTag:
             return None
         if known is None:
-            # Only that of somebody who has the key: others could name places and hours without end.
+            # Only after a success: an attacker without the key could fill the cache with places and hours.
             self._keep(context, head, cipher)
         return content
 
@@ -127,9 +126,9 @@ class SealKeys:
     """The keys in use, from a file that may change. The first one seals, all of them open.
 
     Args:
-        path: of the key file. It may be missing, or hold no keys: then ``why`` says so, and nothing can be sealed or
-            opened. None: one key that only this process has, for as long as it runs.
-        kind: what the file is called in messages.
+        path: of the key file. If it does not exist or has no key, ``why`` states that, and nothing can be sealed or
+            opened. None: one key that only this process has, while it runs.
+        kind: the file's name in messages.
         now: seconds since 1970.
     """
 
@@ -150,9 +149,9 @@ class SealKeys:
             self.refresh()
 
     def refresh(self) -> bool:
-        """Read the file again; the caller decides when. Whether the keys are others now.
+        """Read the file again; the caller decides when. Returns whether the keys have changed.
 
-        A file that cannot be used changes nothing but ``why`` where there were no keys; the log says so once.
+        If the file cannot be used, the keys stay, ``why`` is set only if there are none, and the error is logged once.
         """
         if self._path is None:
             return False
@@ -177,14 +176,14 @@ class SealKeys:
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
-        """One for each key, in the file's order. They tell nothing of it."""
+        """One for each key, in the file's order. They disclose nothing of the keys."""
         return tuple(key.fingerprint for key in self.keys)
 
     def seal(self, context: Context, content: bytes) -> bytes:
         """``content``, sealed with the first key.
 
         Raises:
-            ValueError: there is no key; ``why`` says why.
+            ValueError: there is no key; the message is ``why``.
         """
         if not self.keys:
             raise ValueError(self.why)
@@ -200,5 +199,5 @@ class SealKeys:
 
 
 def is_sealed(content: bytes) -> bool:
-    """Whether it looks like something sealed, with whatever key."""
+    """Whether it has the form of a sealed value, of any key."""
     return len(content) >= SEAL_BYTES and content.startswith(_VERSION)

@@ -28,5 +28,5 @@ async def test_a_server_that_hangs_up_may_want_tls():
             await client.execute_command("PING")
         await close_client(client)
         await asyncio.wait_for(ended.wait(), 30)
-    assert reason_of(caught.value) == "ConnectionError: it hung up; does it want TLS?"
-    assert reason_of(caught.value, has_worked=True) == "ConnectionError: it hung up"
+    assert reason_of(caught.value) == "ConnectionError: it closed the connection; does it require TLS?"
+    assert reason_of(caught.value, has_worked=True) == "ConnectionError: it closed the connection"

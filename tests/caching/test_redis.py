@@ -255,7 +255,7 @@ async def test_refused(gateway, redis):
             assert await made.answer(policy_call(f"[{number}]")) == (ALLOW, Source.CALLED)
         await until(lambda: made.events.faults[RedisFault.RESPONSE] >= 6)
     told = [(entry["command"], entry["why"]) for entry in logs if entry["log_level"] == "warning"]
-    why = "NoPermissionError: its ACL does not let this user do what is needed here"
+    why = "NoPermissionError: its ACL does not permit this user the command"
     assert sorted(told) == [("GETRANGE", why), ("SET", why)]
     assert made.store.refused == {"GETRANGE": why, "SET": why}
 
@@ -265,11 +265,11 @@ async def test_refused(gateway, redis):
     [
         (
             "redis://:hunter2@127.0.0.1:{port}",
-            "AuthenticationError: it wants a user and password, or others than these",
+            "AuthenticationError: it requires a user and password, or rejects those given",
         ),
-        ("redis://127.0.0.1:{port}/99", "ResponseError: it answers with an error; is it the kind of server"),
-        ("redis+sentinel://127.0.0.1:{port}/main", "ResponseError: it answers with an error; is it the kind of server"),
-        ("redis+cluster://127.0.0.1:{port}", "RedisClusterException: no node of a cluster answers there"),
+        ("redis://127.0.0.1:{port}/99", "ResponseError: it answers with an error; check that"),
+        ("redis+sentinel://127.0.0.1:{port}/main", "ResponseError: it answers with an error; check that"),
+        ("redis+cluster://127.0.0.1:{port}", "RedisClusterException: no node of the cluster answers"),
     ],
 )
 async def test_why_it_cannot_be_used(gateway, redis, url, why):

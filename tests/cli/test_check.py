@@ -297,7 +297,7 @@ KEY = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
     ("content", "expected"),
     [
         (None, "No such file or directory; create it with `openssl rand -base64 32`, or correct the path; until"),
-        ("", "no key in it; make one with"),
+        ("", "it contains no key; create one with"),
         ("secret", "line 1: expected base64 of 32 bytes"),
         (KEY, ""),
     ],

@@ -101,8 +101,8 @@ def test_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "no key in it"),
-        ("# nothing\n", "no key in it"),
+        ("", "it contains no key"),
+        ("# nothing\n", "it contains no key"),
         ("hunter2hunter2\n", "line 1: expected base64 of 32 bytes"),
         (base64.b64encode(b"x" * 31).decode(), "found 44 characters of 31 bytes"),
         (line(b"a") + "!" * 44, "line 2: expected base64"),

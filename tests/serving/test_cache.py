@@ -41,7 +41,7 @@ def served(*policies, redis="", seal_key_file=None):
         ("http://u:hunter2@h", None, "the Redis URL"),
         ("redis://u:hunter2@h:x", None, "the Redis URL"),
         (NO_CONSUMER, b"hunter2", "line 1"),
-        (NO_CONSUMER, b"", "no key in it"),
+        (NO_CONSUMER, b"", "it contains no key"),
         (NO_CONSUMER, None, "No such file"),
     ],
 )

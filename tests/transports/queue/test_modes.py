@@ -84,7 +84,7 @@ async def test_a_user_who_may_not_call_is_told(redis, queue, key_file):
         url = f"redis://gate:secret@127.0.0.1:{redis.port}"
         async with gateway(url, key_file) as made:
             await until(lambda: made.worker.why)
-            assert "its ACL does not let this user do what is needed" in made.worker.why
+            assert "its ACL does not permit this user" in made.worker.why
             assert "secret" not in made.worker.why
     finally:
         await queue.client.execute_command("ACL", "DELUSER", "gate")
