@@ -20,9 +20,9 @@ _WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 
 
 class Reply(NamedTuple):
-    """A response. ``body`` is an object, or the Status that says why there is none.
+    """A response. ``body`` is an object, or the Status of an error.
 
-    What there is no API for is answered in plain text, which then is the ``message``.
+    For a path without an API, kube-apiserver answers in plain text, which is the ``message`` then.
     """
 
     code: int
@@ -97,6 +97,6 @@ def collection(obj):
 async def eventually(attempt):
     """What a coroutine function returns, called again until that is true."""
     async with asyncio.timeout(WAIT_SECONDS):
-        while not (found := await attempt()):  # noqa: ASYNC110 - another process knows when
+        while not (found := await attempt()):  # noqa: ASYNC110 - what is awaited happens in another process
             await asyncio.sleep(POLL_SECONDS)
     return found

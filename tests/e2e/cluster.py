@@ -9,7 +9,9 @@ import asyncio
 import json
 import subprocess
 
+from tests.e2e.api_server import JANE
 from tests.e2e.client import eventually, path
+from tests.e2e.objects import config_map, namespace, thing
 from tests.integration.process import COMMAND
 from tests.integration.running import source
 
@@ -25,7 +27,6 @@ REFUSED_PORT = 1
 
 _REGISTRATION = "admissionregistration.k8s.io/v1"
 _KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-_NEW_EACH_TIME = {"namespace", "uid", "creationTimestamp", "resourceVersion", "managedFields"}
 _NOT_OF_WEBHOOKS = ("authorization.k8s.io/", "pod-security.kubernetes.io/")
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -34,7 +35,7 @@ async def prepare(client):
     """What all tests need, once: the gateways' Service, and a user who may edit what is in namespaces."""
     rbac = {"apiGroup": "rbac.authorization.k8s.io"}
     for obj in (
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SERVICE_NAMESPACE}},
+        namespace(SERVICE_NAMESPACE),
         {
             "apiVersion": "v1",
             "kind": "Service",
@@ -53,17 +54,22 @@ async def prepare(client):
         assert (await client.create(obj)).code == 201, obj
     await _in_force(client, "prepared")
 
+    async def may_edit():
+        return (await client.create(config_map(namespace=UNTOUCHED), user=JANE, dryRun="All")).code == 201
+
+    await eventually(may_edit)
+
 
 async def _in_force(client, name):
-    """Wait until kube-apiserver goes by all configurations that exist now; gives those made for it."""
+    """Wait until kube-apiserver uses all configurations that exist now. Returns two that were made for this."""
     made = [_refusal(kind, f"in-force-{name}", f"{name}-{kind}") for kind in _KINDS]
     for obj in made:
         label = obj["webhooks"][0]["objectSelector"]["matchLabels"]["probe"]
         await client.create(obj)
 
         async def refused(label=label):
-            probe = {"name": "probe", "namespace": SERVICE_NAMESPACE, "labels": {"probe": label}}
-            reply = await client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": probe}, dryRun="All")
+            probe = config_map("probe", namespace=SERVICE_NAMESPACE, labels={"probe": label})
+            reply = await client.create(probe, dryRun="All")
             return reply.code == 500 and "connection refused" in reply.message
 
         await eventually(refused)
@@ -192,35 +198,3 @@ async def define_things(client):
         return (await client.create(probe, dryRun="All")).code == 201
 
     await eventually(served)
-
-
-def thing(name, spec, **metadata):
-    """A custom resource of which kube-apiserver knows nothing but that it is an object."""
-    api = {"apiVersion": "e2e.example.com/v1", "kind": "Thing"}
-    return api | {"metadata": {"name": name} | metadata, "spec": spec}
-
-
-def lasting(obj):
-    """The object without what is new each time, where it is, and a status: a new object has none of its client's."""
-    metadata = {name: value for name, value in obj["metadata"].items() if name not in _NEW_EACH_TIME}
-    return {name: value for name, value in obj.items() if name != "status"} | {"metadata": metadata}
-
-
-def namespace(name, **metadata):
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name} | metadata}
-
-
-def config_map(name="c", *, data=None, **metadata):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name} | metadata, "data": data or {}}
-
-
-def pod(name="p", **metadata):
-    spec = {"containers": [{"name": "main", "image": "nginx"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name} | metadata, "spec": spec}
-
-
-def deployment(name="d"):
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
-    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}

@@ -17,7 +17,7 @@ from tests.integration.fixtures import serve
 __all__ = ["serve"]
 
 _NUMBERS = count(1)
-_WORKERS = {"samples": ["-m", "admission_worker.samples"], "told": [Path(__file__).parent / "told.py"]}
+_WORKERS = {"samples": ["-m", "admission_worker.samples"], "configured": [Path(__file__).parent / "configured.py"]}
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +59,7 @@ def pair(ca_file):
 
 @pytest.fixture(scope="session")
 def workers(tmp_path_factory):
-    """The target of each worker: the samples, and ``told``."""
+    """The target of each worker: the samples, and ``configured``."""
     folder = tmp_path_factory.mktemp("workers")
     started = {name: WorkerProcess(f"unix:{folder}/{name}.sock", *arguments) for name, arguments in _WORKERS.items()}
     try:

@@ -1,4 +1,4 @@
-"""Policies of the two workers, as a configuration has them. Those of ``told`` do what their settings say."""
+"""Policies of the two workers, as a configuration has them. Those of ``configured`` do what their settings say."""
 
 from tests.integration.running import policy
 
@@ -16,10 +16,10 @@ CONFIG_MAPS = rules("configmaps")
 THINGS = rules("things", group="e2e.example.com")
 
 
-def judge(name="judge", *, tell=(), warnings=(), deny=None, **fields):
-    """A validating policy, on pods unless ``fields`` have rules; ``tell``: what becomes an audit annotation."""
-    settings = {"tell": list(tell), "warnings": list(warnings), "deny": deny or {}}
-    return policy(name, worker="told", policy="judge", settings=settings, **fields)
+def judge(name="judge", *, annotate=(), warnings=(), deny=None, **fields):
+    """A validating policy, on pods unless ``fields`` have rules; ``annotate``: what becomes an audit annotation."""
+    settings = {"annotate": list(annotate), "warnings": list(warnings), "deny": deny or {}}
+    return policy(name, worker="configured", policy="judge", settings=settings, **fields)
 
 
 def denies(message, *, name="judge", code=403, reason="Forbidden", causes=(), **fields):
@@ -31,17 +31,17 @@ def denies(message, *, name="judge", code=403, reason="Forbidden", causes=(), **
 def note(key, *, pointer="", text="", warnings=(), **fields):
     """A mutating policy: it writes an annotation, a text or what is at a place of the object."""
     settings = {"key": key, "pointer": pointer, "text": text, "warnings": list(warnings)}
-    return policy("note", worker="told", policy="note", settings=settings, **fields)
+    return policy("note", worker="configured", policy="note", settings=settings, **fields)
 
 
 def patch(key, **fields):
     """A mutating policy: it applies the JSON Patch in this annotation of the object."""
-    return policy(key, worker="told", policy="patch", settings={"key": key}, **fields)
+    return policy(key, worker="configured", policy="patch", settings={"key": key}, **fields)
 
 
 def hang(**fields):
     """A validating policy that never answers."""
-    return policy("hang", worker="told", policy="hang", **fields)
+    return policy("hang", worker="configured", policy="hang", **fields)
 
 
 def default_labels(labels, **fields):

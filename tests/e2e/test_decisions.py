@@ -4,13 +4,13 @@ import pytest
 
 from tests.e2e.api_server import JANE
 from tests.e2e.client import MERGE
-from tests.e2e.cluster import config_map, pod
+from tests.e2e.objects import config_map, pod
 from tests.e2e.policies import CONFIG_MAPS, ENTRY, default_labels, denies, judge, note
 
 
 async def test_an_allowed_object_is_stored(cluster):
     """A policy that is called and allows leaves no trace but in the audit log."""
-    await cluster.enforce(validating=[judge(tell=["operation"])])
+    await cluster.enforce(validating=[judge(annotate=["operation"])])
     reply = await cluster.create(pod(), user=JANE)
     assert (reply.code, reply.warnings) == (201, [])
     assert cluster.audited(reply) == {f"{ENTRY}/judge.test.example.com_operation": '"CREATE"'}
@@ -85,8 +85,8 @@ async def test_what_a_policy_changed_is_in_the_audit_log(cluster):
 
 @pytest.mark.parametrize("side_effects", ["None", "NoneOnDryRun"])
 async def test_a_dry_run_is_decided_and_not_stored(cluster, side_effects):
-    """A policy is called in a dry run, and knows it, whether it has side effects otherwise or not."""
-    await cluster.enforce(validating=[judge(tell=["dryRun"], sideEffects=side_effects)])
+    """A policy is called in a dry run and sees that it is one, also if it has side effects otherwise."""
+    await cluster.enforce(validating=[judge(annotate=["dryRun"], sideEffects=side_effects)])
     reply = await cluster.create(pod(), dryRun="All")
     assert reply.code == 201
     assert cluster.audited(reply) == {f"{ENTRY}/judge.test.example.com_dryRun": "true"}

@@ -7,17 +7,8 @@ The requests are those of Kubernetes' conformance tests (test/e2e/apimachinery/w
 import pytest
 
 from tests.e2e.client import MERGE, path
-from tests.e2e.cluster import (
-    HOST,
-    SERVICE,
-    SERVICE_NAMESPACE,
-    config_map,
-    define_things,
-    lasting,
-    namespace,
-    pod,
-    thing,
-)
+from tests.e2e.cluster import HOST, SERVICE, SERVICE_NAMESPACE, define_things
+from tests.e2e.objects import config_map, lasting, namespace, pod, thing
 from tests.e2e.policies import THINGS, rules
 from tests.webhooks.agnhost_process import Agnhost, agnhost_binary
 from tests.webhooks.native import configuration, text, webhook
@@ -57,8 +48,8 @@ def delete(obj):
 
 
 def attach(obj):
-    asked = {"stdin": "true", "container": "container1"}
-    return lambda client, where: client.send("POST", path(placed(obj, where)) + "/attach", **asked)
+    parameters = {"stdin": "true", "container": "container1"}
+    return lambda client, where: client.send("POST", path(placed(obj, where)) + "/attach", **parameters)
 
 
 def placed(obj, where):

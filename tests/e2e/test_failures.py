@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 
 from tests.authorities import Authority
-from tests.e2e.cluster import pod
+from tests.e2e.objects import pod
 from tests.e2e.policies import ENTRY, denies, hang, judge
 from tests.e2e.worker_process import WorkerProcess
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import policy
 from tests.integration.workers import Hanging, scripted
 
-TOLD = Path(__file__).parent / "told.py"
+CONFIGURED = Path(__file__).parent / "configured.py"
 
 
 @pytest.fixture
 def departing(tmp_path):
     """A worker that a test may stop."""
-    worker = WorkerProcess(f"unix:{tmp_path}/departing.sock", TOLD).ready()
+    worker = WorkerProcess(f"unix:{tmp_path}/departing.sock", CONFIGURED).ready()
     yield worker
     worker.stop()
 
@@ -61,7 +61,7 @@ async def test_a_worker_that_does_not_answer_costs_its_policy_the_timeout(cluste
 
 
 async def test_a_client_that_goes_away_cancels_the_policy_call(cluster):
-    """kube-apiserver closes the connection of its call then, and the worker learns of it."""
+    """kube-apiserver then closes the connection of its call, and the gateway cancels the policy call."""
     hanging = Hanging()
     async with scripted("judge", review=hanging) as target:
         await cluster.enforce(workers={"scripted": target}, validating=[policy("judge")])
@@ -90,7 +90,7 @@ async def test_a_gateway_that_is_away_is_a_case_for_the_registration(cluster, fa
 
 async def test_a_policy_that_cannot_be_called_fails_alone(cluster):
     """The others of its entry are called as configured."""
-    unknown = policy("unknown", worker="told", failurePolicy="Ignore")
+    unknown = policy("unknown", worker="configured", failurePolicy="Ignore")
     await cluster.enforce(validating=[denies("no", failurePolicy="Ignore"), unknown])
     reply = await cluster.create(pod())
     assert (reply.code, reply.message.rpartition(": ")[2]) == (403, "no")

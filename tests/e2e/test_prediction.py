@@ -1,7 +1,7 @@
 """What is stored is what the policies' patches make of an object, one after the other.
 
-The prediction owes nothing to the gateway: the jsonpatch library applies the patches, and kube-apiserver says in a dry
-run without webhooks what it would store of the result. With HYPOTHESIS_PROFILE=long there are ten times as many cases.
+The prediction does not depend on the gateway: the jsonpatch library applies the patches, and a dry run without webhooks
+shows what kube-apiserver stores of the result. HYPOTHESIS_PROFILE=long tries ten times as many cases.
 """
 
 import json
@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.e2e.cluster import UNTOUCHED, define_things, lasting, pod, thing
+from tests.e2e.cluster import UNTOUCHED, define_things
+from tests.e2e.objects import lasting, pod, thing
 from tests.e2e.policies import THINGS, patch
 from tests.patching.values import PLAIN_SCALARS, SEEDS, applied_by_the_library, objects, patch_for
 
@@ -47,7 +48,7 @@ A_CLUSTER_FOR_ALL = settings(suppress_health_check=[HealthCheck.function_scoped_
 
 @pytest.fixture
 async def patching(cluster):
-    """The cluster, with policies that change an object as its annotations say; a patch that does not apply is none."""
+    """The cluster, with policies that apply an object's annotations to it; a patch that does not apply is left out."""
     await define_things(cluster.client)
     fields = {"rules": [*THINGS, *patch("")["rules"]], "failurePolicy": "Ignore"}
     policies = [patch(key, isolate=key == "third", **fields) for key in KEYS]

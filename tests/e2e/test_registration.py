@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.api_server import JANE
-from tests.e2e.cluster import namespace, pod
+from tests.e2e.objects import namespace, pod
 from tests.e2e.policies import denies, judge, note, rules
 from tests.hooks.scripts import CONFIG, answering, bash_hook
 from tests.integration.running import policy
@@ -82,8 +82,8 @@ async def test_what_must_stay_possible_is_never_sent(cluster):
         ("authorization", "SelfSubjectAccessReview"): {"resourceAttributes": {"verb": "get", "resource": "pods"}},
     }
     for (group, kind), spec in reviews.items():
-        asked = {"apiVersion": f"{group}.k8s.io/v1", "kind": kind, "metadata": {}, "spec": spec}
-        assert (await cluster.client.create(asked)).code == 201
+        review = {"apiVersion": f"{group}.k8s.io/v1", "kind": kind, "metadata": {}, "spec": spec}
+        assert (await cluster.client.create(review)).code == 201
     registered = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     assert (await cluster.client.send("DELETE", f"{registered}/{cluster.namespace}")).code == 200
 

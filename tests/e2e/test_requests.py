@@ -6,7 +6,8 @@ import pytest
 
 from tests.e2e.api_server import JANE
 from tests.e2e.client import JSON_PATCH, MERGE, collection
-from tests.e2e.cluster import UNTOUCHED, config_map, define_things, deployment, namespace, pod, thing
+from tests.e2e.cluster import UNTOUCHED, define_things
+from tests.e2e.objects import config_map, deployment, namespace, pod, thing
 from tests.e2e.policies import CONFIG_MAPS, ENTRY, THINGS, default_labels, denies, judge, note, rules
 
 MEGABYTE = 1 << 20
@@ -28,8 +29,8 @@ REQUESTS = {
 """By resource and subresource: method, object, body; the operation and the kind that a policy sees."""
 
 
-def told(cluster, reply):
-    """What the policy "judge" told of a request."""
+def annotated(cluster, reply):
+    """The members of the request that the policy "judge" saw."""
     prefix = f"{ENTRY}/judge.test.example.com_"
     found = cluster.audited(reply)
     return {key.removeprefix(prefix): json.loads(text) for key, text in found.items() if key.startswith(prefix)}
@@ -40,15 +41,15 @@ async def test_a_subresource_is_judged(cluster, resource):
     """A policy sees operation, kind and name of a request for a subresource, and its denial holds."""
     method, obj, body, operation, kind = REQUESTS[resource]
     group = "apps" if "deployments" in resource else ""
-    tell = ["operation", "kind", "subResource", "name"]
-    await cluster.enforce(validating=[denies("not you", tell=tell, rules=rules(resource, group=group))])
+    annotate = ["operation", "kind", "subResource", "name"]
+    await cluster.enforce(validating=[denies("not you", annotate=annotate, rules=rules(resource, group=group))])
     assert (await cluster.create(obj)).code == 201
     sub = resource.partition("/")[2]
     media = MERGE if method == "PATCH" else "application/json"
     options = {"command": "id"} if sub == "exec" else {}
     reply = await cluster.send(method, obj, body, sub=f"/{sub}", media=media, **options)
     assert (reply.code, reply.message) == (403, f'admission webhook "{ENTRY}" denied the request: not you')
-    seen = told(cluster, reply)
+    seen = annotated(cluster, reply)
     assert seen.pop("kind")["kind"] == kind
     assert seen == {"operation": operation, "subResource": sub, "name": obj["metadata"]["name"]}
 
@@ -57,12 +58,12 @@ async def test_a_deletion_is_judged_by_the_old_object(cluster):
     """A DELETE brings no object: selector and policy see what was there, of each object of a collection."""
     selector = {"matchLabels": {"keep": "yes"}}
     deletions = rules("configmaps", operations=["DELETE"])
-    await cluster.enforce(validating=[denies("kept", tell=["object"], rules=deletions, objectSelector=selector)])
+    await cluster.enforce(validating=[denies("kept", annotate=["object"], rules=deletions, objectSelector=selector)])
     kept, other = config_map("kept", labels={"keep": "yes"}), config_map("other")
     for obj in (kept, other):
         assert (await cluster.create(obj)).code == 201
     reply = await cluster.send("DELETE", kept)
-    assert (reply.code, told(cluster, reply)) == (403, {"object": None})
+    assert (reply.code, annotated(cluster, reply)) == (403, {"object": None})
     assert (await cluster.send("DELETE", other)).code == 200
     everything = await cluster.client.send("DELETE", collection(cluster.own(kept)))
     assert (everything.code, everything.message) == (403, f'admission webhook "{ENTRY}" denied the request: kept')
@@ -71,13 +72,13 @@ async def test_a_deletion_is_judged_by_the_old_object(cluster):
 async def test_a_generated_name_is_known_to_validating_policies(cluster):
     """It is made between the phases: a mutating policy that reads it still finds the prefix alone."""
     prefix = note("prefix", pointer="/metadata/generateName")
-    await cluster.enforce(mutating=[prefix], validating=[judge(tell=["name"])])
+    await cluster.enforce(mutating=[prefix], validating=[judge(annotate=["name"])])
     obj = pod()
     obj["metadata"] = {"generateName": "a-"}
     reply = await cluster.create(obj)
     made = reply.body["metadata"]
     assert (reply.code, made["annotations"]) == (201, {"prefix": '"a-"'})
-    assert told(cluster, reply) == {"name": made["name"]}
+    assert annotated(cluster, reply) == {"name": made["name"]}
 
 
 async def test_server_side_apply_finds_nothing_to_change_the_second_time(cluster):
@@ -105,7 +106,7 @@ async def test_a_megabyte_of_what_json_escapes_is_judged(cluster):
 async def test_another_version_is_converted_for_the_policy(cluster):
     """Under matchPolicy Equivalent kube-apiserver sends the version that the rules name."""
     scalers = rules("horizontalpodautoscalers", group="autoscaling")
-    await cluster.enforce(validating=[judge(tell=["kind", "requestKind"], rules=scalers)])
+    await cluster.enforce(validating=[judge(annotate=["kind", "requestKind"], rules=scalers)])
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
     spec = {"scaleTargetRef": target, "maxReplicas": 3}
     scaler = {
@@ -116,7 +117,10 @@ async def test_another_version_is_converted_for_the_policy(cluster):
     }
     reply = await cluster.create(scaler)
     assert reply.code == 201, reply
-    assert {name: kind["version"] for name, kind in told(cluster, reply).items()} == {"kind": "v1", "requestKind": "v2"}
+    assert {name: kind["version"] for name, kind in annotated(cluster, reply).items()} == {
+        "kind": "v1",
+        "requestKind": "v2",
+    }
 
 
 async def test_a_custom_resource_is_changed_and_nothing_else_of_it(cluster):

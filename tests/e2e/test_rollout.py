@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 
 from tests.caching.servers import free_port
-from tests.e2e.cluster import config_map, pod
+from tests.e2e.objects import config_map, pod
 from tests.e2e.policies import CONFIG_MAPS, default_labels, judge
 from tests.e2e.worker_process import WorkerProcess
 from tests.integration.process import WAIT_SECONDS
@@ -22,7 +22,7 @@ STAYING = ("--drain", 25, "--shutdown-delay", 3)
 
 _NUMBERS = count()
 
-TOLD = Path(__file__).parent / "told.py"
+CONFIGURED = Path(__file__).parent / "configured.py"
 
 
 class Creates:
@@ -111,7 +111,7 @@ async def test_a_rolling_update_of_a_worker_loses_no_create(cluster, balancer):
     with contextlib.ExitStack() as stack:
 
         def start(address):
-            worker = WorkerProcess(address, TOLD)
+            worker = WorkerProcess(address, CONFIGURED)
             stack.callback(worker.stop)
             return worker.ready()
 

@@ -1,4 +1,4 @@
-"""A worker whose policies do what their settings say, so that a test says in one place what is to happen."""
+"""A worker whose policies do what their settings say: a test then has the whole scenario in one place."""
 
 import asyncio
 import json
@@ -7,28 +7,28 @@ import msgspec
 
 from admission_worker import Cause, Worker, allow, deny, merge, patch
 
-worker = Worker("told", version="1")
+worker = Worker("configured", version="1")
 
 
 class Judge(msgspec.Struct, frozen=True):
-    """``deny``: the arguments of a denial; ``tell``: members of the request, as audit annotations."""
+    """``deny``: the arguments of a denial; ``annotate``: members of the request, as audit annotations."""
 
     deny: dict = {}
     warnings: list = []
-    tell: list = []
+    annotate: list = []
 
 
 @worker.validating("judge", settings=Judge)
 def judge(request, settings):
     """Allows or denies."""
-    said = {"warnings": settings.warnings, "audit_annotations": _told(request, settings.tell)}
+    beside = {"warnings": settings.warnings, "audit_annotations": _annotations(request, settings.annotate)}
     if not settings.deny:
-        return allow(**said)
+        return allow(**beside)
     causes = [Cause(**each) for each in settings.deny.get("causes", ())]
-    return deny(**(settings.deny | {"causes": causes} | said))
+    return deny(**(settings.deny | {"causes": causes} | beside))
 
 
-def _told(request, members):
+def _annotations(request, members):
     return {member: json.dumps(request.document.get(member)) for member in members}
 
 
@@ -62,7 +62,7 @@ class Patch(msgspec.Struct, frozen=True):
 
 @worker.mutating("patch", settings=Patch)
 def patched(request, settings):
-    """Changes an object as it says of itself."""
+    """Applies the patch that the object brings along."""
     found = request.object["metadata"]["annotations"].get(settings.key)
     return None if found is None else patch(json.loads(found))
 
