@@ -1,6 +1,6 @@
 """Write a Kubernetes admission policy as a Python function; serve it to the admission gateway over gRPC.
 
-What is listed here is the public surface, with ``admission_worker.testing``. README.md is the guide.
+The names below and ``admission_worker.testing`` are the public API. README.md is the guide.
 """
 
 from admission_worker.answers import (

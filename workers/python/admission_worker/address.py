@@ -1,9 +1,8 @@
-"""Where a worker listens, and whether it can: an address that is taken is said at once, in one line.
+"""The address that a worker listens on, and a check that it is free.
 
-gRPC would not say: on a Unix socket it removes the file of whoever listens there and takes its place; so a socket is
-tried first, and its file removed only when nobody answers. (On TCP, ``SO_REUSEPORT`` has to be switched off, or two
-workers would share a port.) A worker that was killed leaves its file behind, which is why an orphan is removed and is
-no error.
+gRPC makes no such check: on a Unix socket it replaces the file, even if another process listens on it. So the worker
+connects to the socket first, and removes the file only if no process accepts. It must remove such a file, because a
+killed worker leaves one. (On TCP, ``SO_REUSEPORT`` must be off, or two workers can share a port.)
 """
 
 import errno
@@ -26,29 +25,29 @@ LAST_PORT = 65535
 _PORT = re.compile(r"[0-9]{1,5}")
 
 PROBE_SECONDS = 1.0
-"""How long somebody on the socket has to take a connection; a kernel answers for a process in microseconds."""
+"""The time limit of a connection to an existing socket; the kernel accepts it in microseconds."""
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """Where to listen: a Unix socket's path, or a host and a port (0: any that is free)."""
+    """A Unix socket's path, or a host and a port (0: any free port)."""
 
     path: str = ""
     host: str = ""
     port: int = 0
 
     def __str__(self) -> str:
-        """As gRPC writes it: ``unix:PATH`` or ``HOST:PORT``."""
+        """In gRPC's form: ``unix:PATH`` or ``HOST:PORT``."""
         if self.path:
             return f"unix:{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def parse(text: str) -> Address:
-    """An address as operators write it.
+    """Parse an address.
 
     Args:
-        text: ``unix:PATH``, ``unix:///ABSOLUTE``, ``HOST:PORT`` or ``[IPv6]:PORT``; a leading ``dns:///``, which gRPC
-            clients need, is taken off, so that a client's target can be given as it is.
+        text: ``unix:PATH``, ``unix:///ABSOLUTE``, ``HOST:PORT`` or ``[IPv6]:PORT``; a leading ``dns:///`` is ignored,
+            so that a gRPC client's target is valid too.
 
     Raises:
         AddressError: it is none of these.
@@ -80,10 +79,10 @@ def _parse_port(text: str) -> Address:
 
 
 def make_free(address: Address) -> None:
-    """See that the address can be listened on; remove the file of a Unix socket that nobody listens on.
+    """Check that the address is free; remove the file of a Unix socket on which no process listens.
 
     Raises:
-        AddressError: somebody listens there, it is not ours to take, or it does not exist.
+        AddressError: another process listens there, the file is not a socket, or the address does not exist.
     """
     if address.path:
         _make_path_free(address, Path(address.path))
@@ -112,7 +111,7 @@ def _make_path_free(address: Address, path: Path) -> None:
 
 
 def _is_answered(path: str) -> bool:
-    """Whether somebody listens on a Unix socket. Whoever is too busy to answer, or forbids it, is somebody."""
+    """Whether a process listens on a Unix socket. One that is too busy to accept, or forbids it, counts."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(PROBE_SECONDS)
         try:
@@ -129,7 +128,7 @@ def _try_port(address: Address) -> None:
         raise AddressError(f"cannot listen on {address}: {getattr(error, 'strerror', None) or error}") from None
     family, kind, protocol, _, place = found[0]
     with socket.socket(family, kind, protocol) as probe:
-        # As gRPC does: connections of a worker that has just ended do not keep the port.
+        # As in gRPC: connections of a worker that has just ended do not keep the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(place)

@@ -1,8 +1,8 @@
-"""What a policy answers: allow, deny, or that it could not judge. There is no fourth.
+"""A policy's answers: allow, deny, or fail.
 
-An error is not a verdict: ``fail`` says that there is none, and the operator's failurePolicy decides what becomes of
-the request; a denial stands whatever the failurePolicy. The values are frozen and cannot be built wrong: an answer
-that means nothing raises ``InvalidAnswerError`` where it is made, which makes the policy's outcome a failure.
+An error is not a verdict: after ``fail`` the operator's failurePolicy decides about the request, while a denial is
+final whatever the failurePolicy. The values are frozen and checked: an invalid answer raises ``InvalidAnswerError`` in
+the policy's function, and the outcome is then a failure.
 """
 
 import re
@@ -20,7 +20,7 @@ from admission_worker.changes import Change, json_patch, merge_patch, whole_obje
 from admission_worker.errors import InvalidAnswerError
 
 _AUDIT_KEY = re.compile(r"[A-Za-z0-9._-]{1,63}")
-"""The contract's: "letters, digits, ``-``, ``_``, ``.``, at most 63"."""
+"""The contract: "letters, digits, ``-``, ``_``, ``.``, at most 63"."""
 
 _REASONS: Final[Mapping[int, str]] = MappingProxyType(
     {
@@ -45,7 +45,7 @@ _REASONS: Final[Mapping[int, str]] = MappingProxyType(
 
 
 LONGEST_CACHE = timedelta(days=36500)
-"""A hundred years: what is longer does not fit a protobuf Duration (10,000 years), or is a mistake."""
+"""A hundred years: a longer time is an error, or does not fit a protobuf Duration (10,000 years)."""
 
 
 class NoStore(Enum):
@@ -55,14 +55,14 @@ class NoStore(Enum):
 
 
 NO_STORE: Final = NoStore.NO_STORE
-"""As ``cache``: this verdict must never be reused."""
+"""A value of ``cache``: the verdict must never be reused."""
 
 CacheHint = timedelta | NoStore
 """How long a verdict may be reused; it can only shorten what the operator configured."""
 
 
 class Cause(Struct, frozen=True):
-    """One thing that is wrong (a metav1.StatusCause).
+    """One cause of a denial (a metav1.StatusCause).
 
     Args:
         field: in Kubernetes' notation, such as ``spec.containers[0].image``.
@@ -80,7 +80,9 @@ class Cause(Struct, frozen=True):
 
 
 class Details(Struct, frozen=True, kw_only=True):
-    """What a denial is about (a metav1.StatusDetails without its causes), and after how many seconds to try again."""
+    """The subject of a denial (a metav1.StatusDetails without its causes), and when the client may retry, in
+    seconds.
+    """
 
     name: str = ""
     group: str = ""
@@ -95,7 +97,7 @@ class Details(Struct, frozen=True, kw_only=True):
 
 
 class Allow(Struct, frozen=True, kw_only=True):
-    """The request may pass, perhaps changed. Made by ``allow``, ``patch``, ``merge`` and ``mutated``."""
+    """Allows the request, perhaps with a change. Made by ``allow``, ``patch``, ``merge`` and ``mutated``."""
 
     change: Change | None = None
     warnings: tuple[str, ...] = ()
@@ -103,11 +105,11 @@ class Allow(Struct, frozen=True, kw_only=True):
     cache: CacheHint | None = None
 
     def __post_init__(self) -> None:
-        _settle(self)
+        _check_common(self)
 
 
 class Deny(Struct, frozen=True, kw_only=True):
-    """The request must not pass. Made by ``deny``."""
+    """Denies the request. Made by ``deny``."""
 
     message: str
     code: int = 403
@@ -125,11 +127,11 @@ class Deny(Struct, frozen=True, kw_only=True):
         if not isinstance(self.details, Details):
             raise InvalidAnswerError(f"deny's details: must be Details, is {values.type_of(self.details)}")
         force_setattr(self, "causes", values.tuple_of(Cause, self.causes, "deny's causes"))
-        _settle(self)
+        _check_common(self)
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """The policy could not judge. Made by ``fail``."""
+    """The policy cannot judge the request. Made by ``fail``."""
 
     message: str
 
@@ -138,7 +140,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 Answer = Allow | Deny | Failure
-"""What a policy function returns; None is ``allow()``."""
+"""The return type of a policy function; None is ``allow()``."""
 
 
 def allow(
@@ -147,16 +149,16 @@ def allow(
     audit_annotations: Mapping[str, str] | None = None,
     cache: CacheHint | None = None,
 ) -> Allow:
-    """Let the request pass as it is.
+    """Allow the request unchanged.
 
     Args:
         warnings: shown to the user by kubectl; each under 120 characters, without control characters.
         audit_annotations: for the API server's audit log. Keys: letters, digits, ``-``, ``_``, ``.``, at most 63. The
-            values must be the same whenever the same document is called again.
-        cache: how long this verdict may be reused, or ``NO_STORE``; None: as the operator configured.
+            values must be the same in each call with the same document.
+        cache: how long the gateway may reuse the verdict, or ``NO_STORE``; None: as the operator configured.
 
     Raises:
-        InvalidAnswerError: one of these is of another type, or an audit key has other characters.
+        InvalidAnswerError: a value has the wrong type, or an audit key has other characters.
     """
     return Allow(
         warnings=values.tuple_of(str, warnings, "warnings"), audit_annotations=audit_annotations or {}, cache=cache
@@ -170,18 +172,17 @@ def patch(
     audit_annotations: Mapping[str, str] | None = None,
     cache: CacheHint | None = None,
 ) -> Allow:
-    """Let the request pass changed by a JSON Patch (RFC 6902). Mutating policies only.
+    """Allow the request with a JSON Patch (RFC 6902). Mutating policies only.
 
     Args:
-        operations: such as ``{"op": "add", "path": "/metadata/labels/team", "value": "a"}``, paths over the object; no
-            operation leaves the object as it is. ``admission_worker.pointer`` makes paths and escapes keys.
+        operations: such as ``{"op": "add", "path": "/metadata/labels/team", "value": "a"}``, paths in the object; none
+            leave the object unchanged. ``admission_worker.pointer`` makes paths and escapes keys.
         warnings: as for ``allow``.
         audit_annotations: as for ``allow``.
         cache: as for ``allow``.
 
     Raises:
-        InvalidAnswerError: an operation that RFC 6902 does not know or that lacks a member, or a value that is not
-            JSON.
+        InvalidAnswerError: an operation is not in RFC 6902 or lacks a member, or a value is not JSON.
     """
     return _changed(json_patch(operations), warnings, audit_annotations, cache)
 
@@ -193,7 +194,7 @@ def merge(
     audit_annotations: Mapping[str, str] | None = None,
     cache: CacheHint | None = None,
 ) -> Allow:
-    """Let the request pass changed by a JSON Merge Patch (RFC 7386), where null removes. Mutating policies only.
+    """Allow the request with a JSON Merge Patch (RFC 7386), in which null removes a member. Mutating policies only.
 
     Args:
         changes: such as ``{"metadata": {"labels": {"team": "a"}}}``. Arrays are replaced whole.
@@ -214,11 +215,10 @@ def mutated(
     audit_annotations: Mapping[str, str] | None = None,
     cache: CacheHint | None = None,
 ) -> Allow:
-    """Let the request pass with the object as given, compared by the gateway with the one it sent. Mutating policies
-    only.
+    """Allow the request with this object; the gateway compares it with the one that it sent. Mutating policies only.
 
     Args:
-        whole: the object as it should be; ``request.object`` may be changed and returned.
+        whole: the whole new object; it may be ``request.object``, modified.
         warnings: as for ``allow``.
         audit_annotations: as for ``allow``.
         cache: as for ``allow``.
@@ -271,10 +271,10 @@ def fail(message: str) -> Failure:
     """Say that the policy could not judge; the operator's failurePolicy decides.
 
     Args:
-        message: for the operator, what went wrong in one sentence. It reaches the user under failurePolicy Fail.
+        message: the reason for the operator, in one sentence. With failurePolicy Fail the user sees it too.
 
     Raises:
-        InvalidAnswerError: the message is no text.
+        InvalidAnswerError: the message is not text.
     """
     return Failure(message=message)
 
@@ -286,8 +286,8 @@ def _changed(
     return Allow(change=change, warnings=texts, audit_annotations=annotations or {}, cache=cache)
 
 
-def _settle(answer: Allow | Deny) -> None:
-    """Check what allow and deny have in common, and make it unchangeable."""
+def _check_common(answer: Allow | Deny) -> None:
+    """Check the common fields of allow and deny, and freeze them."""
     force_setattr(answer, "warnings", values.tuple_of(str, answer.warnings, "warnings"))
     annotations = values.mapping(answer.audit_annotations, "audit_annotations")
     for key, value in annotations.items():

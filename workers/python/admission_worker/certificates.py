@@ -1,10 +1,10 @@
-"""TLS from PEM files, which are read again when they change.
+"""TLS from PEM files, which the worker reads again when they change.
 
-Certificates live for days or hours, and whoever renews them replaces files. So at each handshake the files are looked
-at, and read if they are no longer those that were read last. What cannot be used (a key that does not belong to its
-certificate, half a file) is logged once, and what was used stays: connections that are there, and new ones. A mounted
-Secret is replaced by moving a symbolic link, so certificate and key change together; files that change while they are
-read are read at the next handshake.
+Certificates are valid for days or hours, and are renewed by replacing files. So the worker checks the files at each
+handshake, and reads them if they changed. If it cannot use them (a key of another certificate, half a file), it logs
+that once, and keeps the old ones for existing and new connections. Kubernetes replaces a mounted Secret by moving a
+symbolic link, so certificate and key change together. If files change while they are read, the worker reads them again
+at the next handshake.
 """
 
 import logging
@@ -24,16 +24,16 @@ _Look = tuple[tuple[int, int, int], ...]
 """Time, size and inode of each file."""
 
 ATTEMPTS = 3
-"""How often files are read at the start that change meanwhile. Whoever renews them does so once."""
+"""Attempts at the start to read files that change meanwhile. A renewal replaces them once."""
 
 
 class Tls(Struct, frozen=True, kw_only=True):
     """PEM files with which a worker serves TLS (1.2 and newer).
 
     Args:
-        cert: the certificate, and those between it and its authority.
+        cert: the certificate, and its intermediate CAs.
         key: its private key, without a passphrase.
-        client_ca: authorities: only clients with a certificate of one of them are served; None: everybody is.
+        client_ca: CAs: the worker serves only clients with a certificate of one of them; None: all clients.
     """
 
     cert: str | os.PathLike[str]
@@ -41,7 +41,7 @@ class Tls(Struct, frozen=True, kw_only=True):
     client_ca: str | os.PathLike[str] | None = None
 
     def files(self) -> Iterator[Path]:
-        """All of them."""
+        """All files."""
         yield Path(self.cert)
         yield Path(self.key)
         if self.client_ca is not None:
@@ -49,19 +49,19 @@ class Tls(Struct, frozen=True, kw_only=True):
 
 
 class Certificates:
-    """What the files held when they could be used last.
+    """The last valid content of the files.
 
     Args:
         tls: the files.
 
     Raises:
-        CertificateError: they cannot be used. Later that is logged.
+        CertificateError: they cannot be used. After the start, the worker logs that instead.
     """
 
     def __init__(self, tls: Tls) -> None:
         self._tls = tls
         self._seen: _Look | None = None
-        self._told = ""
+        self._reported = ""
         for _ in range(ATTEMPTS):
             seen = _look(tls)
             self._used = _read(tls)
@@ -70,26 +70,26 @@ class Certificates:
                 break
 
     def credentials(self) -> grpc.ServerCredentials:
-        """For a gRPC server's port; each handshake asks for what is to be used."""
+        """For a gRPC server's port; each handshake gets the current files."""
         return grpc.dynamic_ssl_server_credentials(
             self._used, self._changed, require_client_authentication=self._tls.client_ca is not None
         )
 
     def _changed(self) -> grpc.ServerCertificateConfiguration | None:
-        """The configuration if it is another one than before; gRPC keeps what it has where this gives None."""
+        """The configuration if it changed; with None gRPC keeps the current one."""
         try:
             seen = _look(self._tls)
             if seen == self._seen:
                 return None
             read = _read(self._tls)
             if _look(self._tls) != seen:
-                return None  # they change just now: at the next handshake
+                return None  # they are changing: read them at the next handshake
         except CertificateError as error:
-            if str(error) != self._told:  # once, and not at each handshake
-                self._told = str(error)
+            if str(error) != self._reported:  # once, and not at each handshake
+                self._reported = str(error)
                 _LOG.error("%s; what was used before stays", error)
             return None
-        self._seen, self._told = seen, ""
+        self._seen, self._reported = seen, ""
         _LOG.info("the certificate was read again from %s", self._tls.cert)
         return read
 
@@ -103,7 +103,7 @@ def _look(tls: Tls) -> _Look:
 
 
 def _read(tls: Tls) -> grpc.ServerCertificateConfiguration:
-    """The files for gRPC, after OpenSSL has found that they can be used: gRPC would fail each handshake instead."""
+    """The files for gRPC, after OpenSSL has checked them: with invalid files gRPC fails each handshake."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         content = [path.read_bytes() for path in tls.files()]
@@ -125,5 +125,5 @@ def _read(tls: Tls) -> grpc.ServerCertificateConfiguration:
 
 
 def _reason(error: Exception) -> str:
-    """OpenSSL's reason, without its place in OpenSSL's source."""
+    """OpenSSL's reason, without its position in OpenSSL's source."""
     return str(getattr(error, "reason", None) or error).lower().replace("_", " ")

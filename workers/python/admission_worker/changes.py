@@ -1,8 +1,8 @@
-"""What an allow changes: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
+"""The change of an allow: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
 
-The text is made where the answer is made, so that what cannot be written fails inside the policy's own function, and
-so that nothing that the author does to the values later changes the answer. Numbers that came with the document are
-written as they came (``admission_worker.json_text``). Whether a patch applies is the gateway's to say.
+The change is encoded when the answer is made. So an invalid value raises in the policy's own function, and later
+changes of the values do not change the answer. Numbers of the document keep their digits
+(``admission_worker.json_text``). The gateway checks whether a patch applies.
 """
 
 import math
@@ -26,11 +26,11 @@ _PATCH_MEMBERS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
         "test": frozenset({"path", "value"}),
     }
 )
-"""What each operation must have besides ``op``: RFC 6902, section 4."""
+"""The required members of each operation, without ``op``: RFC 6902, section 4."""
 
 
 class ChangeKind(StrEnum):
-    """In which of three forms a policy says what to change."""
+    """The three forms of a change."""
 
     JSON_PATCH = "json_patch"
     MERGE_PATCH = "merge_patch"
@@ -38,19 +38,19 @@ class ChangeKind(StrEnum):
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What an allow wants changed: ``content`` is JSON text, paths over the object."""
+    """A change; ``content`` is JSON text."""
 
     kind: ChangeKind
     content: bytes
 
     @property
     def value(self) -> Any:
-        """The content parsed, for tests: the operations, the merge patch or the object."""
+        """The decoded content, for tests: the operations, the merge patch or the object."""
         return json_text.decoder().decode(self.content)
 
 
 def json_patch(operations: Iterable[Mapping[str, Any]]) -> Change:
-    """Operations of RFC 6902, each checked to be one."""
+    """Operations of RFC 6902, checked."""
     return Change(kind=ChangeKind.JSON_PATCH, content=_encoded(_operations(operations), "patch"))
 
 
@@ -60,12 +60,12 @@ def merge_patch(changes: Mapping[str, Any]) -> Change:
 
 
 def whole_object(whole: Mapping[str, Any]) -> Change:
-    """The object as it should be."""
+    """The whole new object."""
     return Change(kind=ChangeKind.OBJECT, content=_encoded(values.mapping(whole, "mutated"), "mutated"))
 
 
 def _operations(operations: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The operations as a list, each of them one that RFC 6902 knows."""
+    """The operations as a list, each checked against RFC 6902."""
     if isinstance(operations, str | bytes | Mapping) or not isinstance(operations, Iterable):
         raise InvalidAnswerError(f"patch: must be a list of operations, is {values.type_of(operations)}")
     result = list(operations)
@@ -92,15 +92,15 @@ def _encoded(value: Any, what: str) -> bytes:
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         message = f"{what}: cannot be written as JSON: {type(error).__name__}"
         raise InvalidAnswerError(message) from error
-    # msgspec writes NaN and infinities as null, which in a merge patch would remove a field. Only then is it worth a
-    # search.
+    # msgspec writes NaN and infinities as null, which removes a field in a merge patch. Search for them only if there
+    # is a null.
     if b"null" in content and _has_no_number(value):
         raise InvalidAnswerError(f"{what}: cannot be written as JSON: NaN and infinities are no JSON numbers")
     return content
 
 
 def _has_no_number(value: Any) -> bool:
-    """Whether there is a float in it that is no number. ``1e400`` is one, as long as nobody calculates with it."""
+    """Whether a value has a float that is not finite. A ``Number`` such as ``1e400`` is written as its text."""
     if isinstance(value, json_text.Number):
         return False
     if isinstance(value, float):

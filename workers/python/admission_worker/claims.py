@@ -1,8 +1,7 @@
-"""Which places a policy reads and writes: everything, exactly these, or not said. Three different things in the
-contract.
+"""Claims: the parts that a policy reads and writes, as everything, JSON Pointers, or unset.
 
-A claim can only narrow what the operator granted. "Not said" is sent whatever was granted; "nothing" is an empty list.
-What the gateway would refuse is refused here, where the author sees it.
+The three are different in the contract. A claim can only narrow the operator's grant: an unset claim gets all of the
+grant, an empty list nothing. A claim that the gateway would reject raises here, at the author.
 """
 
 from collections.abc import Iterable
@@ -20,10 +19,10 @@ class Everything(Enum):
 
 
 EVERYTHING: Final = Everything.EVERYTHING
-"""As ``inputs`` or ``writes``: every place there is."""
+"""A value of ``inputs`` or ``writes``: all parts."""
 
 Claim = tuple[str, ...] | Everything | None
-"""JSON Pointers, ``EVERYTHING``, or None for what is not said."""
+"""JSON Pointers, ``EVERYTHING``, or None for unset."""
 
 
 MEMBERS: Final = (
@@ -31,24 +30,24 @@ MEMBERS: Final = (
     *("name", "namespace", "operation", "userInfo", "object", "oldObject", "dryRun", "options"),
     "namespaceObject",
 )
-"""What an input can begin with: the members of an AdmissionRequest (admission.k8s.io/v1) but ``uid``, and the
-Namespace, which the gateway adds for whoever names it."""
+"""The first token of an input: a member of an AdmissionRequest (admission.k8s.io/v1) except ``uid``, or the Namespace,
+which the gateway adds for policies that claim it."""
 
 KIND: Final = ("apiVersion", "kind")
-"""Members of an object that nobody changes: another kind of object is no changed object."""
+"""Members of an object that no policy may change: with another kind it is another object."""
 
 
 def inputs_claim(places: Iterable[str] | Everything | None, what: str) -> Claim:
-    """An author's claim of what a policy reads, checked.
+    """Check an author's ``inputs``.
 
     Args:
         places: JSON Pointers over the AdmissionRequest (a segment ``*`` is every element or member), ``EVERYTHING`` or
             None.
-        what: who claims it, for the error.
+        what: the claim's name in an error.
 
     Raises:
-        TypeError: one text in place of a list.
-        ValueError: something that is no JSON Pointer, or that no AdmissionRequest has, or its ``uid``.
+        TypeError: a string instead of a list.
+        ValueError: a value is not a JSON Pointer, is not in an AdmissionRequest, or is its ``uid``.
     """
     if places is None or isinstance(places, Everything):
         return places
@@ -65,15 +64,15 @@ def inputs_claim(places: Iterable[str] | Everything | None, what: str) -> Claim:
 
 
 def writes_claim(places: Iterable[str] | Everything | None, what: str) -> Claim:
-    """An author's claim of what a policy changes, checked.
+    """Check an author's ``writes``.
 
     Args:
         places: JSON Pointers over the object (a segment ``*`` is every element or member), ``EVERYTHING`` or None.
         what: as for ``inputs_claim``.
 
     Raises:
-        TypeError: one text in place of a list.
-        ValueError: something that is no JSON Pointer, or what kind of object it is.
+        TypeError: a string instead of a list.
+        ValueError: a value is not a JSON Pointer, or covers the object's kind.
     """
     if places is None or isinstance(places, Everything):
         return places
@@ -86,7 +85,7 @@ def writes_claim(places: Iterable[str] | Everything | None, what: str) -> Claim:
 
 
 def message_of(places: Claim) -> Any:
-    """The claim as the contract's message; None where it is not said, which leaves the field unset."""
+    """The claim as the contract's message; None leaves the field unset."""
     if places is None:
         return None
     if isinstance(places, Everything):

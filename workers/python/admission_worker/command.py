@@ -1,12 +1,12 @@
-"""The worker's command: flags, signals, and the end with whoever started it.
+"""The worker's command: flags, signals, exit codes, supervision.
 
-Every flag is an environment variable too (``ADMISSION_WORKER_LISTEN`` for ``--listen``). The command ends with exit
-code 0 when it is told to stop (SIGTERM, SIGINT), 1 when it cannot listen or a certificate cannot be used, 2 when a
-flag is wrong. An error is one line. A second signal ends it at once.
+Each flag is an environment variable too (``ADMISSION_WORKER_LISTEN`` for ``--listen``). Exit codes: 0 stopped by
+SIGTERM or SIGINT; 1 could not listen, or a certificate could not be used; 2 an invalid flag. An error is one line. A
+second signal ends the process at once.
 
-Started by a gateway (``ADMISSION_WORKER_SUPERVISED=1``), it also stops when its standard input ends: the gateway holds
-the other end and writes nothing, so the end says that the gateway has died, even by SIGKILL. Without that an orphan
-would keep the socket.
+With ``ADMISSION_WORKER_SUPERVISED=1``, which the gateway sets, the worker also stops when its standard input ends. The
+gateway holds the other end and writes nothing, so the input ends when the gateway ends, even by SIGKILL. Otherwise an
+orphaned worker would keep the socket.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ _LOG = logging.getLogger("admission_worker")
 
 SUPERVISED = "ADMISSION_WORKER_SUPERVISED"
 
-LEAVING_SECONDS = 0.2
-"""How long idle threads have to end, which takes them microseconds."""
+THREAD_END_SECONDS = 0.2
+"""The time limit for idle threads to end, which takes microseconds."""
 
 _DEFAULTS = Limits()
 
 
 class _Choice(Struct, frozen=True, kw_only=True):
-    """What the flags say of how to serve."""
+    """The values of the flags."""
 
     listen: str
     tls: Tls | None
@@ -56,7 +56,7 @@ def run(worker: "Worker", argv: Sequence[str] | None) -> NoReturn:
     """Run a worker's command, and exit.
 
     Args:
-        worker: whose policies are served.
+        worker: the worker whose policies the command serves.
         argv: the arguments without the program's name; None: the process's own.
     """
     try:
@@ -113,7 +113,7 @@ def _options() -> list[click.Parameter]:
             show_default=True,
             show_envvar=True,
             callback=_checked_address,
-            help="Where to serve: HOST:PORT, unix:PATH or unix:///ABSOLUTE. A leading dns:/// is taken off.",
+            help="Where to serve: HOST:PORT, unix:PATH or unix:///ABSOLUTE. A leading dns:/// is ignored.",
         ),
         click.Option(
             ["--log-format"], type=click.Choice(logs.FORMATS), default="text", show_default=True, show_envvar=True
@@ -128,7 +128,7 @@ def _tls_options() -> list[click.Parameter]:
     texts = {
         "tls_cert": "Serve TLS with the certificate in this PEM file; read again when it changes.",
         "tls_key": "The PEM file with its private key.",
-        "client_ca": "Serve only clients with a certificate of the authorities in this PEM file.",
+        "client_ca": "Serve only clients with a certificate of the CAs in this PEM file.",
     }
     files = [
         click.Option(
@@ -141,7 +141,7 @@ def _tls_options() -> list[click.Parameter]:
         for name, text in texts.items()
     ]
     conformance = click.Option(
-        ["--conformance"], is_flag=True, show_envvar=True, help="Serve the conformance kit's probe policies besides."
+        ["--conformance"], is_flag=True, show_envvar=True, help="Also serve the conformance kit's probe policies."
     )
     return [*files, conformance]
 
@@ -158,13 +158,13 @@ def _tls(cert: Path | None, key: Path | None, client_ca: Path | None) -> Tls | N
 
 
 def _limits() -> list[click.Parameter]:
-    """One option for each limit that an operator may want to change."""
+    """One option for each limit that operators can change."""
     texts = {
-        "in_flight": "Calls worked on at the same time; more are refused.",
+        "in_flight": "Policy calls at the same time; the worker rejects more.",
         "message_bytes": "The largest gRPC message in bytes, received or sent.",
         "threads": "Blocking policies that run at the same time.",
-        "settings_kept": "Parsed settings that are kept.",
-        "grace_period": "Seconds for open calls when told to stop.",
+        "settings_kept": "Parsed settings in the cache.",
+        "grace_period": "Seconds for open calls after a signal to stop.",
     }
     return [
         click.Option(
@@ -212,14 +212,14 @@ def _signalled(stop: asyncio.Event, number: signal.Signals) -> None:
 
 
 def _watch_standard_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Stop when standard input ends. In a thread of its own: it may be a pipe, a terminal, a file or nothing at all."""
+    """Stop when standard input ends. A thread reads it, because it may be a pipe, a terminal, a file, or closed."""
 
     def wait_for_the_end() -> None:
         try:
             while os.read(0, 4096):
                 pass
         except OSError:
-            pass  # there is no standard input: nobody supervises any more
+            pass  # there is no standard input, so there is no supervisor
         _LOG.info("standard input has ended: whoever started this worker is gone")
         loop.call_soon_threadsafe(stop.set)
 
@@ -227,8 +227,8 @@ def _watch_standard_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) 
 
 
 def _end(code: int) -> NoReturn:
-    """Exit, also when a blocking policy still holds a thread, for which Python would wait for ever."""
-    patience = time.monotonic() + LEAVING_SECONDS
+    """Exit, even while a blocking policy runs in a thread; Python would wait for it."""
+    patience = time.monotonic() + THREAD_END_SECONDS
     busy = [thread for thread in threading.enumerate() if thread.name.startswith(THREAD_NAME)]
     for thread in busy:
         thread.join(max(0.0, patience - time.monotonic()))

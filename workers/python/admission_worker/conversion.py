@@ -1,9 +1,8 @@
-"""JSON settings into an author's type, and every mistake in them at its own place.
+"""Converts JSON settings to an author's type, and reports each error with its own JSON Pointer.
 
-msgspec stops at the first mistake and does not say under which key of a mapping it was found. So when a conversion
-fails, the value is walked beside its type: members of a struct or dataclass, values of a mapping, elements of a list,
-each converted alone. What fails alone is reported at its own pointer; what fails only as a whole (a missing member, an
-unknown one, a check of the author's own) is reported where the whole stands.
+msgspec stops at the first error, and does not report the key of a mapping. So when a conversion fails, each member of a
+struct or dataclass, value of a mapping and element of a list is converted alone. Its errors get its own pointer; errors
+of the whole (a missing member, an unknown one, the author's own check) get the whole's pointer.
 """
 
 import dataclasses
@@ -22,21 +21,21 @@ _AT = re.compile(r" - at `(?:key` in `)?\$(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 DEEPEST = 64
-"""Levels of settings that are walked in search of mistakes; below, msgspec's own first error stands for the rest."""
+"""Levels of settings that are searched for errors; below, only msgspec's first error is reported."""
 
 _Place = tuple[str | int, ...]
 
 
 def errors_of(value: Any, shape: Any, place: _Place = ()) -> Iterator[SettingsError]:
-    """All that keeps a parsed JSON value from being a ``shape``.
+    """All errors in the conversion of a decoded JSON value to a ``shape``.
 
     Args:
-        value: what ``msgspec.json.decode`` gives without a type.
-        shape: a type that msgspec knows.
-        place: where the value stands in the settings.
+        value: the result of ``msgspec.json.decode`` without a type.
+        shape: a type that msgspec supports.
+        place: the value's place in the settings.
 
     Yields:
-        One error for each mistake; none if the value converts.
+        Each error; none if the value converts.
     """
     try:
         msgspec.convert(value, shape, str_keys=True)
@@ -45,11 +44,11 @@ def errors_of(value: Any, shape: Any, place: _Place = ()) -> Iterator[SettingsEr
     else:
         return
     parts = () if len(place) >= DEEPEST else tuple(_errors_of_parts(value, _bare(shape), place))
-    yield from parts or (_as_it_is_said(whole, place),)
+    yield from parts or (_with_pointer(whole, place),)
 
 
 def unknown_members(value: Any, shape: Any) -> tuple[str, ...]:
-    """The members of an accepted settings object that its type has no field for, and so ignores."""
+    """The members of valid settings that their type has no field for, and so ignores."""
     members = _fields(_bare(shape))
     if members is None or not isinstance(value, Mapping):
         return ()
@@ -57,7 +56,7 @@ def unknown_members(value: Any, shape: Any) -> tuple[str, ...]:
 
 
 def _errors_of_parts(value: Any, shape: Any, place: _Place) -> Iterator[SettingsError]:
-    """The errors of a container's parts, each at its own place; and what only the container's type can tell."""
+    """The errors of a container's parts, each at its own place, and those that only the container's type shows."""
     fields = _fields(shape)
     if fields is not None and isinstance(value, Mapping):
         yield from _errors_of_members(value, shape, fields, place)
@@ -92,7 +91,7 @@ def _fields(shape: Any) -> dict[str, tuple[Any, bool]] | None:
     """The members of a struct or dataclass by their name in JSON: type, and whether it is required. None: neither."""
     if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
         if shape.__struct_config__.tag is not None or shape.__struct_config__.array_like:
-            return None  # its JSON holds more, or less, than its fields: what msgspec says has to do
+            return None  # its JSON differs from its fields: report msgspec's own error
         return {field.encode_name: (field.type, field.required) for field in msgspec.structs.fields(shape)}
     if isinstance(shape, type) and dataclasses.is_dataclass(shape):
         kinds = typing.get_type_hints(shape, include_extras=True)
@@ -106,7 +105,7 @@ def _fields(shape: Any) -> dict[str, tuple[Any, bool]] | None:
 
 
 def _bare(shape: Any) -> Any:
-    """The type without its Annotated and without ``None`` beside it; a union of more stays one."""
+    """The type without ``Annotated`` and ``None``; other unions stay."""
     while typing.get_origin(shape) is typing.Annotated:
         shape = typing.get_args(shape)[0]
     if typing.get_origin(shape) in {typing.Union, types.UnionType}:
@@ -115,13 +114,13 @@ def _bare(shape: Any) -> Any:
     return shape
 
 
-def _as_it_is_said(message: str, place: _Place) -> SettingsError:
-    """What msgspec says, with the path that it ends with made a pointer as far as it says which."""
+def _with_pointer(message: str, place: _Place) -> SettingsError:
+    """Msgspec's error, with the path at its end as a pointer, as far as the path is known."""
     found = _AT.search(message)
     if found is None:
         return SettingsError(pointer(*place), message)
     path, steps, end = found["path"], list(place), 0
-    while step := _STEP.match(path, end):  # stops at "[...]", which is some key of a mapping
+    while step := _STEP.match(path, end):  # stops at "[...]", which is an unknown key of a mapping
         steps.append(step["name"] or int(step["index"]))
         end = step.end()
     return SettingsError(pointer(*steps), message[: found.start()])

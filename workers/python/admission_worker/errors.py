@@ -1,4 +1,4 @@
-"""Whose fault it was. Each of these becomes a failure or a settings error, never a crash and never a verdict."""
+"""Errors, by who has to correct them. Each becomes a failure or a settings error, never a crash or a verdict."""
 
 from collections.abc import Iterable
 
@@ -6,25 +6,25 @@ from msgspec import Struct
 
 
 class InvalidDocumentError(ValueError):
-    """The gateway's fault: the document is not JSON, or a member of it is not what an AdmissionRequest holds there.
+    """For the gateway: the document is not JSON, or a member does not have the type of an AdmissionRequest.
 
-    The message is safe to show: it holds positions and types, never values.
+    The message can be shown: it has positions and types, never values.
     """
 
 
 class InvalidAnswerError(TypeError):
-    """The policy author's fault: an answer that cannot mean anything, such as a warning that is no text.
+    """For the policy's author: an invalid answer, such as a warning that is not text.
 
-    The message is safe to show: it holds names and types, never values.
+    The message can be shown: it has names and types, never values.
     """
 
 
 class SettingsError(Struct, frozen=True):
-    """One thing that is wrong with settings.
+    """One error in settings.
 
     Args:
-        pointer: where, as a JSON Pointer (RFC 6901) over the settings, such as ``/labels/team``; empty: the settings
-            as a whole.
+        pointer: its place, as a JSON Pointer (RFC 6901) over the settings, such as ``/labels/team``; empty: the
+            settings as a whole.
         message: what is expected and what was found, in one sentence.
     """
 
@@ -37,16 +37,16 @@ class SettingsError(Struct, frozen=True):
 
 
 class SettingsWarning(Struct, frozen=True):
-    """What the operator should know about settings that are accepted, such as a deprecated member."""
+    """A warning about valid settings for the operator, such as a deprecated member."""
 
     message: str
 
 
 class InvalidSettingsError(ValueError):
-    """The operator's fault: all that is wrong with a policy's settings.
+    """For the operator: all errors in a policy's settings.
 
     Attributes:
-        errors: one for each thing that is wrong; never empty.
+        errors: at least one.
     """
 
     def __init__(self, errors: Iterable[SettingsError]) -> None:
@@ -55,8 +55,8 @@ class InvalidSettingsError(ValueError):
 
 
 class AddressError(Exception):
-    """The operator's fault: the address cannot be listened on. The message is one line."""
+    """For the operator: the worker cannot listen on the address. The message is one line."""
 
 
 class CertificateError(Exception):
-    """The operator's fault: a certificate, a key or an authority cannot be used. The message is one line."""
+    """For the operator: a certificate, a key or a CA cannot be used. The message is one line."""

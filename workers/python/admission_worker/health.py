@@ -1,7 +1,7 @@
 """grpc.health.v1: the worker's overall state, under the empty service name.
 
-The health package's own servicer keeps every ``Watch`` open for ever, which would hold up a graceful stop until its
-grace period ends; here a watch ends once it has been told NOT_SERVING.
+The health package's servicer never ends a ``Watch``, so a graceful stop would take the whole grace period. Here a watch
+ends after it has reported NOT_SERVING.
 """
 
 import asyncio
@@ -14,14 +14,14 @@ _NOT_SERVING = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckRespo
 _UNKNOWN = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
 
 NAMES = frozenset({"", "admission.worker.v1.Worker"})
-"""The services whose health is known: the overall one, and ours."""
+"""The known services: the worker as a whole, and the contract's."""
 
 
 class Health:
     """Answers Check and Watch.
 
     Args:
-        stopping: set when the worker is told to stop.
+        stopping: set when the worker begins to stop.
     """
 
     def __init__(self, stopping: asyncio.Event) -> None:

@@ -1,10 +1,9 @@
-"""JSON text to values and back, with every number as it was written.
+"""JSON text to values and back; each number keeps its text.
 
 "This specification allows implementations to set limits on the range and precision of numbers accepted" (RFC 8259,
-section 6), but a policy that returns the whole object must not change a number that it never looked at. Whole numbers
-of any size are Python's ints. Others are floats where writing the float gives the same text again; where it would not
-(``1e400``, ``1E2``, ``-0``, more digits than a double has), they are a ``Number``: a float to calculate with, which is
-written as it was read.
+section 6), but a policy that returns the whole object must not change a number that it never read. Whole numbers of any
+size are Python's ints. Others are floats if the float is written as the same text; otherwise (``1e400``, ``1E2``,
+``-0``, more digits than a double has) they are a ``Number``, a float that keeps its text.
 """
 
 import json
@@ -17,7 +16,7 @@ import msgspec
 _plain = msgspec.json.Encoder()
 
 _MINUS_ZERO = re.compile(rb"-0(?=[\s,\]}])")
-"""A whole number which Python's int cannot be. In a text it may stand as well: then looking closer was for nothing."""
+"""A whole number that is not an int. It may also match within a string; then the closer check changes nothing."""
 
 
 class Number(float):
@@ -29,7 +28,7 @@ class Number(float):
     __slots__ = ("text",)
 
     def __new__(cls, text: str) -> Self:
-        """Out of a JSON number's text."""
+        """From a JSON number's text."""
         made = super().__new__(cls, text)
         made.text = text
         return made
@@ -41,7 +40,7 @@ class Number(float):
         return self.text
 
     def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
-        """For ``copy`` and ``pickle``: float's own would lose the text."""
+        """For ``copy`` and ``pickle``: float's own method would lose the text."""
         return (self.text,)
 
 
@@ -94,7 +93,7 @@ def _whole_number(text: str) -> float:
 
 
 def _as_written(value: Any) -> Any:
-    """What msgspec cannot write by itself."""
+    """Encode a value that msgspec cannot."""
     if isinstance(value, Number):
         return msgspec.Raw(value.text.encode())
     message = f"{type(value).__name__} is no JSON value"

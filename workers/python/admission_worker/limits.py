@@ -1,7 +1,7 @@
-"""How much a worker takes on. Full means a decided refusal, never a stall.
+"""The limits of a worker. At a limit it rejects a call at once; it never stalls.
 
-Every number has the arithmetic that gave it; each can be set by a flag of the worker's command or by its environment
-variable (``admission_worker.command``), or in code where a worker is served by hand.
+A flag of the command or its environment variable (``admission_worker.command``) sets most limits; code that serves a
+worker itself can set all.
 """
 
 from msgspec import Struct
@@ -9,60 +9,58 @@ from msgspec import Struct
 MIB = 1024 * 1024
 
 MESSAGE_BYTES = 2 * 20_000_000 + MIB
-"""The gateway accepts bodies of 20 MB. A document is at most that body, and mutating policies before this one may have
-let it grow; a whole object that goes back may be larger again. Twice the body, and 1 MiB for settings and what stands
-around; the gateway's own limit is the same."""
+"""The gateway accepts bodies of 20 MB. A document has at most that size plus the additions of earlier mutating
+policies, and a returned object may be larger again. So twice the body, and 1 MiB for settings and other fields; the
+gateway's own limit is the same."""
 
 BATCH_BYTES = 4 * MIB
-"""gRPC's own default for what a receiver accepts. Outcomes are gathered up to here, so that a gateway which has set no
-limit can read every batch; a single outcome that is larger travels alone, up to ``MESSAGE_BYTES``."""
+"""gRPC's default for the largest received message. Outcomes are batched up to this size, so that a client with that
+default can read each batch; a larger outcome is sent alone, up to ``MESSAGE_BYTES``."""
 
 IN_FLIGHT = 4096
-"""Calls taken and not yet worked off, over all connections: 16 gateways with 256 calls each. A call is a few KB besides
-its document, so 4,096 of them are some 20 MB."""
+"""Open calls over all connections: 16 gateways with 256 calls each. A call without its document has a few KB, so 4,096
+have about 20 MB."""
 
 THREADS = 32
-"""Functions marked ``blocking`` that run at the same time. They wait more than they compute: 32 of them, waiting 50 ms
-each, answer 640 calls a second."""
+"""Functions marked ``blocking`` that run at the same time. They mostly wait: 32 of them that wait 50 ms each answer 640
+calls a second."""
 
 SETTINGS_KEPT = 256
-"""Parsed settings that are kept: one for each policy of a large configuration."""
+"""Parsed settings in the cache: one for each policy of a large configuration."""
 
 SETTINGS_KEPT_BYTES = 16 * MIB
-"""The JSON text of all settings that are kept together. A custom resource is at most 1.5 MB (etcd's limit), so ten of
-the largest fit."""
+"""The JSON text of all cached settings. A custom resource has at most 1.5 MB (etcd's limit), so ten of the largest
+fit."""
 
 GRACE_PERIOD = 8.0
-"""Seconds for open calls when the worker is told to stop. A gateway that started it kills it after 10, Kubernetes
-after 30 by default; 2 are left for the rest of the shutdown."""
+"""Seconds for open calls after a signal to stop. A gateway that started the worker kills it after 10, Kubernetes by
+default after 30; 2 remain for the rest of the shutdown."""
 
 
 QUIET_PERIOD = 0.5
-"""Seconds without a message after which a worker that is told to stop believes that nobody sends any more. Who watches
-its health hears of it within a round trip; half a second is a hundred slow ones, and a sixteenth of the grace
-period."""
+"""Seconds without a message after which a stopping worker expects no more. A client that watches its health learns of
+the stop within a round trip; half a second is a hundred slow round trips, and a sixteenth of the grace period."""
 
 
 _SMALLEST = {"grace_period": 0, "quiet_period": 0.001}
-"""Of those that need not be whole."""
+"""The smallest values of limits in seconds; that of the others is 1."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
     """The limits of one served worker.
 
     Args:
-        in_flight: calls taken and not yet worked off; more are refused (``RESOURCE_EXHAUSTED``, on the stream a
-            failure).
+        in_flight: open calls; the worker rejects more (``RESOURCE_EXHAUSTED``, on the stream a failure).
         message_bytes: the largest gRPC message, received or sent, in bytes.
-        batch_bytes: up to which size outcomes are gathered into one message of the stream, in bytes.
+        batch_bytes: the size up to which outcomes share one message of the stream, in bytes.
         threads: policies marked ``blocking`` that run at the same time.
-        settings_kept: parsed settings that are kept, over all policies.
-        settings_kept_bytes: their JSON text together, in bytes.
+        settings_kept: parsed settings in the cache, of all policies.
+        settings_kept_bytes: their JSON text in bytes.
         grace_period: seconds for open calls when the worker stops.
-        quiet_period: seconds without a message after which it stops to wait for more. A test may say 0.01.
+        quiet_period: seconds without a message after which a stopping worker expects no more; 0.01 in tests.
 
     Raises:
-        ValueError: a limit that is not positive (``grace_period`` may be 0).
+        ValueError: a limit is not positive (``grace_period`` may be 0).
     """
 
     in_flight: int = IN_FLIGHT
@@ -84,7 +82,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class InFlight:
-    """Counts the calls that are being worked on, and says whether one more may be taken."""
+    """Counts the open calls, up to the limit."""
 
     __slots__ = ("_limit", "count")
 
@@ -93,18 +91,18 @@ class InFlight:
         self.count = 0
 
     def enter(self) -> bool:
-        """Take one call. False: there is no room, and nothing was taken."""
+        """Count one more call. False: the limit is reached, and the call is not counted."""
         if self.count >= self._limit:
             return False
         self.count += 1
         return True
 
     def leave(self) -> None:
-        """One call is worked off."""
+        """Count one call less."""
         self.count -= 1
 
     def refusal(self) -> str:
-        """The sentence for whoever is refused: who, limit, next step."""
+        """The message for a rejected call: who, limit, next step."""
         return (
             f"the worker has its limit of {self._limit} calls in flight: run more replicas, "
             "or raise --in-flight (ADMISSION_WORKER_IN_FLIGHT)"

@@ -1,8 +1,7 @@
-"""The worker's log: one line for each event on standard error, for people or as JSON.
+"""The worker's log: one line for each event on standard error, as text or JSON.
 
-Standard error belongs to whoever runs the worker: the gateway that started it, a container's log. Documents are never
-logged, uids are: what is logged while a policy judges, by the policy's own code too, has its name and the
-AdmissionRequest's uid as fields in JSON.
+The log never has documents. Lines that are logged during a policy call, by the policy's own code too, have the policy's
+name and the AdmissionRequest's uid as fields in JSON.
 """
 
 import logging
@@ -18,12 +17,12 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 judged: ContextVar[tuple[str, str] | None] = ContextVar("judged", default=None)
-"""Policy and uid of the call that is judged in this context."""
+"""Policy and uid of the call in this context."""
 
 
 class _Json(logging.Formatter):
-    """One JSON object a line: ``time``, ``level``, ``logger``, ``message``; ``policy``, ``uid`` and ``exception`` where
-    there is one.
+    """One JSON object on each line: ``time``, ``level``, ``logger``, ``message``; and if known ``policy``, ``uid`` and
+    ``exception``.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -41,13 +40,13 @@ class _Json(logging.Formatter):
 
 
 class _Text(logging.Formatter):
-    """``TIME LEVEL MESSAGE``, a traceback below."""
+    """``TIME LEVEL MESSAGE``, with a traceback below."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own
-        """One line, whatever a policy has put into its message."""
+        """One line, whatever the message has."""
         return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - logging's own
@@ -55,7 +54,7 @@ class _Text(logging.Formatter):
 
 
 def start(form: str, level: str) -> None:
-    """Send everything that is logged in this process to standard error.
+    """Log to standard error, for the whole process.
 
     Args:
         form: one of ``FORMATS``.

@@ -1,4 +1,4 @@
-"""Answers as the contract's Outcomes. An answer that the phase does not allow, or that is too large, is a failure."""
+"""Answers as the contract's Outcomes. An answer that the phase does not allow is an error."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,18 +15,18 @@ from admission_worker.proto.admission.worker.v1 import worker_pb2
 Outcome = worker_pb2.Outcome
 
 _NO_CHANGE = {ChangeKind.JSON_PATCH: b"[]", ChangeKind.MERGE_PATCH: b"{}", ChangeKind.OBJECT: None}
-"""What changes nothing, and need not travel."""
+"""Changes without an effect, which are not sent."""
 
 
 def accepted(answer: Any, phase: Phase) -> Allow | Deny | Failure:
-    """What a policy function returned, if it is an answer for the phase.
+    """Check a policy function's return value.
 
     Args:
-        answer: whatever the function returned; None is allow.
-        phase: in which phase it was called.
+        answer: the return value; None is allow.
+        phase: the phase of the call.
 
     Raises:
-        InvalidAnswerError: it is no answer, or changes something in the validating phase.
+        InvalidAnswerError: it is not an answer, or is a change in the validating phase.
     """
     if answer is None:
         return _ALLOW
@@ -46,7 +46,7 @@ def outcome_of(answer: Allow | Deny | Failure, version: str) -> Outcome:
 
     Args:
         answer: from ``accepted``.
-        version: that of the policy, equal to the one in its description.
+        version: the policy's version, as in its description.
     """
     if isinstance(answer, Failure):
         return failure(answer.message, version=version)
@@ -66,7 +66,7 @@ def failure(
     *,
     version: str = "",
 ) -> Outcome:
-    """An Outcome that says that there is no verdict, in one sentence."""
+    """An Outcome without a verdict, with the reason in one sentence."""
     return Outcome(failure=worker_pb2.Failure(message=message, reason=reason), version=version)
 
 

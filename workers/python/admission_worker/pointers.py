@@ -1,7 +1,7 @@
-"""JSON Pointers (RFC 6901): how a policy says which places it reads and writes, and how errors say where.
+"""JSON Pointers (RFC 6901), for claims and for the places of errors.
 
-"The token "~" is encoded as "~0" and "/" as "~1"": RFC 6901, section 3. In claims a token ``*`` stands for every
-element or member, so a member that is really called ``*`` cannot be claimed alone.
+"The token "~" is encoded as "~0" and "/" as "~1"": RFC 6901, section 3. In claims a token ``*`` matches every
+element or member, so a member with the name ``*`` cannot be claimed alone.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 _VALID = re.compile(r"(?:/(?:[^~/]|~[01])*)+")
 
 MOST = 256
-"""Pointers in one claim, and tokens in one pointer: the gateway takes no more, and no request is nested deeper."""
+"""Pointers in one claim, and tokens in one pointer: the gateway accepts no more, and no request is nested deeper."""
 
 
 def pointer(*tokens: str | int) -> str:
@@ -24,20 +24,20 @@ def tokens(text: str) -> tuple[str, ...]:
 
 
 def checked(claims: Iterable[object], what: str) -> tuple[str, ...]:
-    """The claimed pointers as they are sent, each once.
+    """The claimed pointers, without duplicates.
 
     Args:
         claims: JSON Pointers.
-        what: who claims them, for the error.
+        what: the claim's name in an error.
 
     Raises:
-        TypeError: one text in place of a list.
-        ValueError: one of them is no pointer or is empty (which is spelt ``EVERYTHING``), or there are too many.
+        TypeError: a string instead of a list.
+        ValueError: one of them is not a pointer, or is empty (use ``EVERYTHING``), or there are too many.
     """
     if isinstance(claims, str):
         message = f"{what}: must be a list of JSON Pointers, is the text {claims!r}; write [{claims!r}]"
         raise TypeError(message)
-    # Claims are put together from lists of places; the gateway refuses one that is named twice.
+    # Claims are often joined from lists of places; the gateway rejects duplicates.
     pointers = tuple(dict.fromkeys(_checked_one(claim, what) for claim in claims))
     if len(pointers) > MOST:
         message = f"{what}: at most {MOST} pointers, there are {len(pointers)}; claim what holds several of them"

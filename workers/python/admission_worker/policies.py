@@ -1,7 +1,6 @@
-"""What a policy is: a name, a phase, a function, its settings and what it claims. Checked when it is registered.
+"""A policy: a name, a phase, a function, its settings and its claims, checked when it is registered.
 
-A mistake in a registration is the author's, and shows when the worker's module is imported: nothing is served until all
-policies are sound.
+An error in a registration is the author's, and raises when the worker's module is imported, before the worker serves.
 """
 
 import inspect
@@ -20,7 +19,7 @@ from admission_worker.settings import NoSettings, SettingsType
 Function = Callable[..., Answer | Awaitable[Answer | None] | None]
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-"""RFC 1123's label as Kubernetes has it: "at most 63 characters, only lowercase alphanumeric characters or '-', start
+"""RFC 1123's label in Kubernetes: "at most 63 characters, only lowercase alphanumeric characters or '-', start
 and end with an alphanumeric character"."""
 
 
@@ -32,14 +31,14 @@ class Phase(Enum):
 
 
 class Style(Enum):
-    """How a policy's function is run."""
+    """How the worker runs a policy's function."""
 
     INLINE = "inline"
     """On the event loop: a pure function of its document, which takes microseconds."""
     ASYNC = "async"
-    """As a task: a coroutine function, which waits for others; cancelled when nobody waits for it any more."""
+    """As a task: a coroutine function, cancelled with its call."""
     BLOCKING = "blocking"
-    """In a thread, of which there are a bounded number: a function that waits without ``await``."""
+    """In one of a bounded number of threads: a function that waits without ``await``."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -47,18 +46,18 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     Args:
         name: a DNS-1123 label, unique in its worker.
-        phase: the phase in which it can be used.
+        phase: its phase.
         function: the author's function.
-        style: how it is run.
-        settings: what its settings must be.
-        inputs: which parts of the AdmissionRequest it reads.
-        writes: which parts of the object it changes; None in a validating policy.
+        style: how the worker runs it.
+        settings: the type of its settings.
+        inputs: the parts of the AdmissionRequest that it reads.
+        writes: the parts of the object that it changes; None in a validating policy.
         version: its own version, or ``""`` for the worker's.
         description: one or two sentences for the operator.
 
     Raises:
-        ValueError: the name is no DNS-1123 label.
-        TypeError: the function cannot be called with the request, and the settings where there are any.
+        ValueError: the name is not a DNS-1123 label.
+        TypeError: the function does not take the request, and the settings if it has any.
     """
 
     name: str
@@ -84,15 +83,15 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     @property
     def has_settings(self) -> bool:
-        """Whether the function is given settings."""
+        """Whether the function takes settings."""
         return self.settings.shape is not NoSettings
 
     def arguments(self, request: Any, settings: Any) -> tuple[Any, ...]:
-        """What the function is called with."""
+        """The function's arguments."""
         return (request, settings) if self.has_settings else (request,)
 
     def description_message(self) -> worker_pb2.PolicyDescription:
-        """What ``Describe`` says about it."""
+        """Its description for ``Describe``."""
         return worker_pb2.PolicyDescription(
             name=self.name,
             version=self.version,
@@ -105,10 +104,10 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 
 def style_of(function: Any, *, blocking: bool) -> Style:
-    """How a function is to be run.
+    """How to run a function.
 
     Raises:
-        TypeError: a coroutine function that is marked as blocking, or something that cannot be called.
+        TypeError: it is not callable, or is a coroutine function marked as blocking.
     """
     if not callable(function):
         message = f"a policy must be a function, is {function!r}"

@@ -1,7 +1,8 @@
-"""The probe policies, with which the conformance kit looks into a worker: served with ``--conformance`` only.
+"""The probe policies of the conformance kit, served only with ``--conformance``.
 
-Every SDK has the same ones (workers/README.md is their specification). They are nobody's business in production: one of
-them floods, one raises, one says what it was sent.
+Every SDK has the same ones; workers/README.md specifies them. Do not use them in production: one floods, one raises,
+one
+returns its document.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from admission_worker.settings import NoSettings, SettingsType, Validate
 from admission_worker.tracing import current_traceparent
 
 REMEMBERED: Final = 1000
-"""Tokens of cancelled sleeps that are kept, the latest."""
+"""The number of tokens of cancelled sleeps that are kept, the latest."""
 
 _CAUSE: Final = Cause("spec.probe", "a cause", "FieldValueInvalid")
 
@@ -46,8 +47,8 @@ _PATCH: Final = ({"op": "add", "path": "/metadata/annotations", "value": {"probe
 Arm = Literal["allow", "nothing", "deny", "deny-plainly", "patch", "merge", "mutated", "fail"]
 
 
-class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """Settings of probe-answer: what to answer."""
+class AnswerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Settings of probe-answer."""
 
     arm: Arm
     warnings: tuple[str, ...] = ()
@@ -55,7 +56,7 @@ class Told(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
     cache: Literal["no-store"] | int | float | None = None
 
     def beside(self) -> dict[str, Any]:
-        """What goes with any verdict."""
+        """The fields that every verdict can have."""
         hint: CacheHint | None = NO_STORE if self.cache == "no-store" else None
         if isinstance(self.cache, int | float):
             hint = timedelta(seconds=self.cache)
@@ -90,11 +91,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def probe_policies() -> dict[str, Policy]:
-    """The probe policies by name, with a memory of their own."""
+    """New probe policies by name, with their own memory of tokens."""
     sleeps = _Sleeps()
     validating, mutating = Phase.VALIDATING, Phase.MUTATING
     made = (
-        _probe("probe-answer", mutating, _answer, settings=Told),
+        _probe("probe-answer", mutating, _answer, settings=AnswerSettings),
         _probe("probe-misuse", validating, _misuse),
         _probe("probe-echo", validating, _echo, inputs=EVERYTHING),
         _probe("probe-sleep", validating, sleeps.sleep, settings=Sleep, inputs=()),
@@ -147,7 +148,7 @@ class _Sleeps:
         return allow(audit_annotations={"cancelled": "true" if settings.token in self._cancelled else "false"})
 
 
-def _answer(request: Request, settings: Told) -> Answer | None:
+def _answer(request: Request, settings: AnswerSettings) -> Answer | None:
     beside = settings.beside()
     made: dict[Arm, Callable[[], Answer | None]] = {
         "allow": lambda: allow(**beside),

@@ -1,13 +1,12 @@
-"""What a policy is sent: the parts of an AdmissionRequest that it claims, as the gateway cuts them out.
+"""The document of a policy: the parts of an AdmissionRequest that it claims, as the gateway selects them.
 
-* ``kind``, ``resource``, ``subResource``, ``operation`` and ``dryRun`` always; ``uid`` never; ``namespaceObject`` only
-  if it is named.
-* A claimed value that exists appears, and so does every existing object or array on the way to one. What does not
-  exist does not appear. Order stays.
-* Arrays keep length and positions: an element that no claim reaches is ``{}``, ``[]`` or null, by its own kind.
-* Where claims overlap, the wider wins.
+* ``kind``, ``resource``, ``subResource``, ``operation`` and ``dryRun`` are always there; ``uid`` never is;
+  ``namespaceObject`` only if it is claimed.
+* Claimed values that exist are there, with the objects and arrays around them, in their order.
+* Arrays keep length and positions: an element that no claim covers is ``{}``, ``[]`` or null, by its type.
+* Where claims overlap, the wider one applies.
 
-The gateway does this; here it serves tests, so that a policy which reads more than it claims fails before it is
+The gateway does this; the SDK does it in tests, so that a policy that reads more than it claims fails before it is
 deployed.
 """
 
@@ -20,8 +19,8 @@ from admission_worker.pointers import tokens
 ALWAYS: Final = ("kind", "resource", "subResource", "operation", "dryRun")
 """Members of every document."""
 
-NEVER_CALLED: Final = frozenset({"uid", "namespaceObject"})
-"""What "everything" does not hold: nobody is sent the one, and the other is no member of the request itself."""
+NOT_IN_DOCUMENTS: Final = frozenset({"uid", "namespaceObject"})
+"""Members outside of "everything": ``uid`` is in no document, and the Namespace is not part of the request itself."""
 
 _Path = tuple[str, ...]
 
@@ -31,10 +30,10 @@ def document_of(request: Mapping[str, Any], inputs: Claim) -> dict[str, Any]:
 
     Args:
         request: an AdmissionRequest in its JSON shape.
-        inputs: what the policy claims; None (not said) is everything.
+        inputs: the policy's claim; None (unset) is everything.
     """
     if inputs is None or isinstance(inputs, Everything):
-        return {name: value for name, value in request.items() if name not in NEVER_CALLED}
+        return {name: value for name, value in request.items() if name not in NOT_IN_DOCUMENTS}
     paths = [(name,) for name in ALWAYS] + [tokens(place) for place in inputs]
     return _members(request, paths)
 
@@ -51,7 +50,7 @@ def _members(value: Mapping[str, Any], paths: Sequence[_Path]) -> dict[str, Any]
 
 
 def _cut(value: Any, paths: Sequence[_Path]) -> Any:
-    """What the paths reach of a value; of one that they do not reach, its kind."""
+    """The parts of a value that the paths cover; an empty value of its type if they cover none."""
     if () in paths:
         return value
     if not isinstance(value, dict | list):
@@ -64,5 +63,5 @@ def _cut(value: Any, paths: Sequence[_Path]) -> Any:
 
 
 def _below(paths: Sequence[_Path], name: str) -> list[_Path]:
-    """The paths that go through this member or element, from there on."""
+    """The rest of the paths through this member or element."""
     return [path[1:] for path in paths if path and path[0] in {name, "*"}]

@@ -1,10 +1,10 @@
-"""The document that a policy judges: a part of a Kubernetes AdmissionRequest, typed and lazy.
+"""The document of a policy: a part of a Kubernetes AdmissionRequest, typed and lazy.
 
-A document holds what the operator granted and the policy claimed, so every member may be missing: then it reads None,
-like a member that is null. (Kubernetes leaves ``name``, ``namespace`` and ``subResource`` out when they are empty, and
-sends ``null`` for an ``object`` that there is not, as on DELETE.) The text is split into its members once, when the
-request is built; a member is parsed when it is first read, and then kept. What is read belongs to the policy: it may
-be changed and returned, and its numbers go back as they came (``admission_worker.json_text``).
+A document has what the operator granted and the policy claimed, so every member may be missing: it is then None, like a
+member that is null. (Kubernetes omits an empty ``name``, ``namespace`` and ``subResource``, and sends ``null`` for a
+missing ``object``, as on DELETE.) The text is split into its members when the request is built; a member is parsed when
+it is first read, and then cached. A policy may change and return what it reads; numbers keep their digits
+(``admission_worker.json_text``).
 """
 
 import re
@@ -19,25 +19,24 @@ from admission_worker.json_text import decoder, json_object
 
 _T = TypeVar("_T")
 
-# Nesting deeper than the interpreter's recursion limit shows as RecursionError; the gateway refuses it at 256 already.
+# Nesting beyond the interpreter's recursion limit raises RecursionError; the gateway rejects more than 256 levels.
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _WHOLE = ""
-"""Where the whole document is kept among the members that have been read; no member of an AdmissionRequest is called
-so."""
+"""The key of the whole document among the cached members; no member of an AdmissionRequest has this name."""
 
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 _HARMLESS = re.compile(
     r"Expected `[^`]*`(?:, got `[^`]*`)?|Object missing required field `[^`]*`|Object contains unknown field `[^`]*`"
 )
-"""How those of msgspec's errors begin that hold types and names. Others hold values, which may be a Secret's."""
+"""The beginning of msgspec's errors that have only types and names. Others have values, which may be secret."""
 
 _AT = re.compile(r" - (?P<place>at `[^`]*`)$")
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True):
-    """A metav1.GroupVersionKind: which kind of object. The core group is ``""``."""
+    """A metav1.GroupVersionKind. The core group is ``""``."""
 
     group: str = ""
     version: str = ""
@@ -45,7 +44,7 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
 
 
 class GroupVersionResource(msgspec.Struct, frozen=True):
-    """A metav1.GroupVersionResource: which resource is asked for. The core group is ``""``."""
+    """A metav1.GroupVersionResource. The core group is ``""``."""
 
     group: str = ""
     version: str = ""
@@ -53,7 +52,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True):
 
 
 class UserInfo(msgspec.Struct, frozen=True):
-    """An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is None."""
+    """An authentication.k8s.io/v1 UserInfo. A field that is empty or not granted is None."""
 
     username: str | None = None
     uid: str | None = None
@@ -69,8 +68,8 @@ class Request:
         uid: the AdmissionRequest's uid, for logs.
 
     Raises:
-        InvalidDocumentError: when built, if ``raw`` is not one JSON object; when a member is read, if it is not what an
-            AdmissionRequest holds there. A policy that lets it pass answers a failure.
+        InvalidDocumentError: when built, if ``raw`` is not one JSON object; when a member is read, if it has another
+            type than in an AdmissionRequest. If the policy does not catch it, its outcome is a failure.
     """
 
     __slots__ = ("_members", "_read", "raw", "uid")
@@ -85,18 +84,18 @@ class Request:
         self.raw = raw
         """The document's JSON text, as it was sent."""
         self.uid = uid
-        """The AdmissionRequest's uid, for logs. A verdict must not depend on it: it differs in each call."""
+        """The AdmissionRequest's uid, for logs. A verdict must not depend on it, because it differs in each call."""
 
     def __repr__(self) -> str:
-        """How large and for which log line; never the content, which may be a Secret."""
+        """Size and uid; never the content, which may be a Secret."""
         return f"<Request of {len(self.raw)} bytes, uid {self.uid!r}>"
 
     def _member(self, name: str, shape: type[_T]) -> _T | None:
-        """A member of the document in a shape of ours, parsed when first asked for."""
+        """A member of the document in one of the SDK's types, parsed when it is first read."""
         return self._kept(name, _reader(shape).decode)
 
     def _whole(self, name: str) -> dict[str, Any] | None:
-        """A member that holds whatever it holds, such as an object."""
+        """A member without a fixed type, such as an object."""
         return self._kept(name, lambda raw: json_object(bytes(raw)))
 
     def _kept(self, name: str, read: Callable[[msgspec.Raw], _T | None]) -> _T | None:
@@ -115,12 +114,12 @@ class Request:
         return parsed
 
     def member_text(self, name: str) -> bytes | None:
-        """A member's JSON text, as it was sent; None: it is not there."""
+        """A member's JSON text; None: it is missing."""
         raw = self._members.get(name)
         return None if raw is None else bytes(raw)
 
     def _typed(self, name: str, shape: type[_T]) -> _T | None:
-        """A member of the document in an author's type, parsed anew each time."""
+        """A member of the document in an author's type, parsed each time."""
         raw = self._members.get(name)
         if raw is None:
             return None
@@ -134,7 +133,7 @@ class Request:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The whole document, in the AdmissionRequest's own shape; unknown members included. Parsed once."""
+        """The whole document in the AdmissionRequest's shape, with unknown members. Parsed once."""
         if _WHOLE not in self._read:
             try:
                 self._read[_WHOLE] = json_object(self.raw)
@@ -151,7 +150,7 @@ class Request:
 
     @property
     def resource(self) -> GroupVersionResource | None:
-        """The resource that is asked for, in the version that the policy matched."""
+        """The requested resource, in the version that the policy matched."""
         return self._member("resource", GroupVersionResource)
 
     @property
@@ -161,17 +160,17 @@ class Request:
 
     @property
     def request_kind(self) -> GroupVersionKind | None:
-        """The kind in the version in which the client called (differs from ``kind`` under matchPolicy Equivalent)."""
+        """The kind in the client's version (differs from ``kind`` with matchPolicy Equivalent)."""
         return self._member("requestKind", GroupVersionKind)
 
     @property
     def request_resource(self) -> GroupVersionResource | None:
-        """The resource in the version in which the client called."""
+        """The resource in the client's version."""
         return self._member("requestResource", GroupVersionResource)
 
     @property
     def request_sub_resource(self) -> str | None:
-        """The subresource as the client called."""
+        """The subresource in the client's request."""
         return self._member("requestSubResource", str)
 
     @property
@@ -181,7 +180,9 @@ class Request:
 
     @property
     def name(self) -> str | None:
-        """The object's name. None where the API server makes it (generateName, mutating), and on a deletecollection."""
+        """The object's name. None before the API server generates it (generateName, mutating), and on a
+        deletecollection.
+        """
         return self._member("name", str)
 
     @property
@@ -191,42 +192,42 @@ class Request:
 
     @property
     def user_info(self) -> UserInfo | None:
-        """Who calls."""
+        """The client."""
         return self._member("userInfo", UserInfo)
 
     @property
     def dry_run(self) -> bool | None:
-        """Whether nothing will be stored."""
+        """Whether the API server will store nothing."""
         return self._member("dryRun", bool)
 
     @property
     def object(self) -> dict[str, Any] | None:
-        """The object as it would be stored; None on DELETE."""
+        """The new object; None on DELETE."""
         return self._whole("object")
 
     @property
     def old_object(self) -> dict[str, Any] | None:
-        """The object as it is stored; None on CREATE and CONNECT."""
+        """The stored object; None on CREATE and CONNECT."""
         return self._whole("oldObject")
 
     def object_as(self, shape: type[_T]) -> _T | None:
-        """``object`` in a type of yours.
+        """``object`` in your own type.
 
         Args:
             shape: a ``msgspec.Struct``, a dataclass or a TypedDict with the members that you read; others are ignored
                 (unless it is a Struct with ``forbid_unknown_fields=True``).
 
         Returns:
-            A new value each time; None where there is no object.
+            A new value each time; None without an object.
 
         Raises:
-            InvalidDocumentError: the object is of another shape; the message says where.
-            TypeError: msgspec knows no such type.
+            InvalidDocumentError: the object has another shape; the message has the place.
+            TypeError: msgspec does not support the type.
         """
         return self._typed("object", shape)
 
     def old_object_as(self, shape: type[_T]) -> _T | None:
-        """``old_object`` in a type of yours; all else as for ``object_as``."""
+        """``old_object`` in your own type, like ``object_as``."""
         return self._typed("oldObject", shape)
 
     @property
@@ -236,7 +237,7 @@ class Request:
 
     @property
     def namespace_object(self) -> dict[str, Any] | None:
-        """The Namespace in which the object is, where the gateway offers it."""
+        """The object's Namespace, if the policy claims it and the gateway offers it."""
         return self._whole("namespaceObject")
 
 
@@ -251,7 +252,7 @@ def _kept_reader(shape: Any) -> msgspec.json.Decoder[Any]:
 
 
 def _without_values(message: str) -> str:
-    """What msgspec says of a mistake, as far as it holds no value of the document."""
+    """Msgspec's error, without values of the document."""
     found, at = _HARMLESS.match(message), _AT.search(message)
     what = found[0] if found else "a value that it does not take"
     return f"{what} {at['place']}" if at else what

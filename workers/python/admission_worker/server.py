@@ -1,9 +1,9 @@
-"""A worker on its address: gRPC's options, TLS, and an orderly end.
+"""A worker as a gRPC server: options, TLS, and a graceful stop.
 
-Told to stop, the worker is a lame duck first. It says NOT_SERVING, to whoever watches as well, and answers whatever
-still comes: the gateway needs a moment to hear of it, then sends nothing more and half-closes its streams. When nothing
-comes any more it takes no more calls, answers what is open, and closes. All of that has the grace period; what is
-still open then is cancelled.
+A worker that stops first reports NOT_SERVING, also to each ``Watch``, and still answers new calls, because the gateway
+notices a moment later; it then sends no more and half-closes its streams. When no more messages come, the worker
+accepts no more calls, answers the open ones, and closes. At the end of the grace period it cancels those that are
+still open.
 """
 
 import asyncio
@@ -14,32 +14,31 @@ from contextlib import asynccontextmanager, suppress
 import grpc
 
 from admission_worker.address import Address, make_free, parse
+from admission_worker.call_handler import CallHandler
 from admission_worker.certificates import Certificates, Tls
 from admission_worker.errors import AddressError
 from admission_worker.health import Health
-from admission_worker.judging import Judge
 from admission_worker.limits import Limits
 from admission_worker.policies import Policy
 from admission_worker.service import Service, description_of
 
 THREAD_NAME = "policy"
-"""What the names of the threads of blocking policies begin with."""
+"""The prefix of the names of the threads for blocking policies."""
 
 QUIET_MILLISECONDS = 60_000
 PONG_MILLISECONDS = 20_000
-"""A gateway that says nothing for a minute is pinged, and let go of when it does not answer within 20 s: one whose
-machine has died would else keep its connection, its streams and what it had asked for hours."""
+"""The worker pings a gateway that was silent for a minute, and disconnects if it does not answer within 20 s. Otherwise
+a gateway on a failed machine would keep its connection, streams and calls for hours."""
 
 PING_MILLISECONDS = 4000
-"""How often a gateway may ping an idle connection. gRPC's default of five minutes would cut off one that watches over
-its workers: GOAWAY "too_many_pings". Every five seconds is promised; the fifth is for pings that a network brings
-together."""
+"""The shortest interval of a gateway's pings. With gRPC's default of five minutes the worker would disconnect a gateway
+that pings its workers: GOAWAY "too_many_pings". The contract is five seconds; the fifth allows for network jitter."""
 
 
 def options_of(limits: Limits) -> tuple[tuple[str, int], ...]:
-    """GRPC's channel arguments."""
+    """The channel arguments of gRPC."""
     return (
-        # Otherwise a second worker on the same port would start, and be given half of the calls.
+        # Otherwise a second worker can start on the same port, and gets half of the calls.
         ("grpc.so_reuseport", 0),
         ("grpc.max_receive_message_length", limits.message_bytes),
         ("grpc.max_send_message_length", limits.message_bytes),
@@ -62,14 +61,14 @@ async def serving(
         version: the version of its build.
         policies: by name.
         address: as ``admission_worker.address.parse`` reads it.
-        limits: of everything.
-        tls: None: without.
+        limits: the worker's limits.
+        tls: None: without TLS.
 
     Yields:
-        The address for a gRPC client, with the port that was found where 0 was asked for.
+        The address for a gRPC client, with the actual port if the port was 0.
 
     Raises:
-        AddressError: the address cannot be listened on.
+        AddressError: the worker cannot listen on the address.
         CertificateError: TLS cannot be served with these files.
     """
     where = parse(address)
@@ -77,7 +76,7 @@ async def serving(
     make_free(where)
     threads = ThreadPoolExecutor(max_workers=limits.threads, thread_name_prefix=THREAD_NAME)
     stopping = asyncio.Event()
-    judge = Judge(worker=worker, policies=policies, version=version, limits=limits, threads=threads)
+    judge = CallHandler(worker=worker, policies=policies, version=version, limits=limits, threads=threads)
     description = description_of(worker, version, policies)
     service = Service(description=description, policies=policies, judge=judge, limits=limits, stopping=stopping)
     server = grpc.aio.server(options=options_of(limits))
@@ -93,11 +92,11 @@ async def serving(
             try:
                 with suppress(TimeoutError):
                     async with asyncio.timeout_at(end):
-                        await service.fall_silent()
+                        await service.wait_until_idle()
             finally:
                 await server.stop(max(0.0, end - asyncio.get_running_loop().time()))
     finally:
-        # A thread cannot be stopped; what it still does, nobody waits for.
+        # A thread cannot be stopped; its result is dropped.
         threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -107,6 +106,6 @@ def _listen(server: grpc.aio.Server, where: Address, credentials: grpc.ServerCre
             port = server.add_insecure_port(str(where))
         else:
             port = server.add_secure_port(str(where), credentials)
-    except RuntimeError:  # somebody took it since it was tried
+    except RuntimeError:  # another process took it after the check
         raise AddressError(f"cannot listen on {where}: gRPC could not bind to it") from None
     return where if where.path else Address(host=where.host, port=port)

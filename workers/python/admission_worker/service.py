@@ -1,7 +1,7 @@
-"""The contract's four calls, for one worker.
+"""The contract's four RPCs, for one worker.
 
-A message that cannot be read is INVALID_ARGUMENT, too many calls are RESOURCE_EXHAUSTED; everything else is an answer.
-A gRPC status is a failure of the call and never a verdict.
+An unreadable message ends with INVALID_ARGUMENT, a call beyond the limit with RESOURCE_EXHAUSTED; everything else gets
+an answer. A gRPC status is a failure of the call, never a verdict.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import grpc
 from google.protobuf.message import DecodeError
 
+from admission_worker.call_handler import CallHandler
 from admission_worker.errors import InvalidSettingsError
-from admission_worker.judging import Judge
 from admission_worker.limits import InFlight, Limits
 from admission_worker.outcomes import Outcome
 from admission_worker.policies import Policy
 from admission_worker.proto.admission.worker.v1 import worker_pb2
-from admission_worker.stream import Conversation
+from admission_worker.stream import StreamHandler
 from admission_worker.tracing import traceparent_of
 
 _LOG = logging.getLogger("admission_worker")
@@ -29,13 +29,13 @@ NAME = "admission.worker.v1.Worker"
 
 
 def description_of(name: str, version: str, policies: Mapping[str, Policy]) -> worker_pb2.DescribeResponse:
-    """What ``Describe`` says, made once: it must be cheap, and must not fail while the worker can judge."""
+    """The response of ``Describe``, made once: it must be cheap, and must not fail while the worker can judge."""
     described = [policy.description_message() for policy in policies.values()]
     return worker_pb2.DescribeResponse(worker=name, version=version, policies=described)
 
 
 def findings_of(policy: Policy | None, name: str, settings: bytes) -> worker_pb2.ValidateSettingsResponse:
-    """What ``ValidateSettings`` says about settings: all that is wrong, or what to warn about."""
+    """The response of ``ValidateSettings``: all errors, or the warnings."""
     answer = worker_pb2.ValidateSettingsResponse()
     if policy is None:
         answer.errors.add(message=f"the worker holds no policy {name!r}")
@@ -51,18 +51,18 @@ def findings_of(policy: Policy | None, name: str, settings: bytes) -> worker_pb2
 
 
 class Service:
-    """Serves the four calls.
+    """Serves the four RPCs.
 
     Args:
-        description: what ``Describe`` answers.
+        description: the response of ``Describe``.
         policies: by name.
-        judge: answers calls.
+        judge: runs policy calls.
         limits: of calls in flight and of batches.
-        stopping: set when the worker is told to stop.
+        stopping: set when the worker begins to stop.
 
     Attributes:
-        heard: calls that have come.
-        streams: those of them that are open streams.
+        received: the number of RPCs so far.
+        streams: the number of open streams.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Service:
         *,
         description: worker_pb2.DescribeResponse,
         policies: Mapping[str, Policy],
-        judge: Judge,
+        judge: CallHandler,
         limits: Limits,
         stopping: asyncio.Event,
     ) -> None:
@@ -80,12 +80,12 @@ class Service:
         self._limits = limits
         self._stopping = stopping
         self._in_flight = InFlight(limits.in_flight)
-        self.heard = 0
+        self.received = 0
         self.streams = 0
 
     async def describe(self, received: bytes, context: grpc.aio.ServicerContext) -> worker_pb2.DescribeResponse:
         """The policies, their versions and claims."""
-        self.heard += 1
+        self.received += 1
         request = await _read(worker_pb2.DescribeRequest.FromString, received, context)
         _LOG.info("described to gateway %r at %s", request.gateway_version, context.peer())
         return self._description
@@ -93,14 +93,14 @@ class Service:
     async def validate_settings(
         self, received: bytes, context: grpc.aio.ServicerContext
     ) -> worker_pb2.ValidateSettingsResponse:
-        """Whether a policy can work with these settings."""
-        self.heard += 1
+        """The errors and warnings of a policy's settings."""
+        self.received += 1
         request = await _read(worker_pb2.ValidateSettingsRequest.FromString, received, context)
         return findings_of(self._policies.get(request.policy), request.policy, request.settings)
 
     async def review(self, received: bytes, context: grpc.aio.ServicerContext) -> worker_pb2.ReviewResponse:
-        """Exactly one call. gRPC cancels this when the deadline is over or nobody waits any more."""
-        self.heard += 1
+        """One policy call. gRPC cancels it at the deadline, or when the client cancels."""
+        self.received += 1
         call = (await _read(worker_pb2.ReviewRequest.FromString, received, context)).call
         if not self._in_flight.enter():
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, self._in_flight.refusal())
@@ -113,11 +113,11 @@ class Service:
             self._in_flight.leave()
 
     async def review_stream(self, _: Any, context: grpc.aio.ServicerContext) -> None:
-        """Many calls."""
-        self.heard += 1
+        """Many policy calls."""
+        self.received += 1
         self.streams += 1
         try:
-            await Conversation(
+            await StreamHandler(
                 context=context,
                 judge=self._judge,
                 in_flight=self._in_flight,
@@ -127,15 +127,15 @@ class Service:
         finally:
             self.streams -= 1
 
-    async def fall_silent(self) -> None:
-        """Wait until all streams have ended and nothing has come for a quiet period."""
+    async def wait_until_idle(self) -> None:
+        """Wait until all streams have ended and no RPC has come for a quiet period."""
         before = -1
-        while before != self.heard or self.streams:
-            before = self.heard
+        while before != self.received or self.streams:
+            before = self.received
             await asyncio.sleep(self._limits.quiet_period)
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """What a gRPC server needs. Requests arrive as bytes, so that we refuse an unreadable one in our words."""
+        """The handlers for a gRPC server. They get bytes, so that the worker itself rejects an unreadable request."""
         return grpc.method_handlers_generic_handler(
             NAME,
             {
@@ -156,7 +156,7 @@ class Service:
 
 
 async def _read(parse: Callable[[bytes], _M], received: bytes, context: grpc.aio.ServicerContext) -> _M:
-    """A message out of its bytes; one that cannot be read ends the call."""
+    """Decode a message; an unreadable one ends the RPC."""
     try:
         return parse(received)
     except DecodeError as error:

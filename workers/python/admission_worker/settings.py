@@ -1,8 +1,8 @@
-"""A policy's settings: JSON from the operator's configuration, converted and validated before anything is judged.
+"""A policy's settings: JSON from the operator's configuration, converted and validated before a call.
 
-Settings are one JSON object, never empty: no settings are ``{}``. The same conversion runs in ``ValidateSettings``
-(when the configuration is loaded) and before the first call; equal settings are equal bytes, so what was converted is
-kept by its bytes.
+Settings are one JSON object, never empty: no settings are ``{}``. The same conversion runs in ``ValidateSettings``,
+when the configuration is loaded, and before the first call. Equal settings are equal bytes, which are the cache key of
+the converted settings.
 """
 
 import inspect
@@ -20,8 +20,8 @@ from admission_worker.limits import Limits
 
 Finding = SettingsError | SettingsWarning | str
 Validate = Callable[[Any], Iterable[Finding] | None]
-"""An author's own check: the converted settings in, what is wrong (a text: the settings as a whole) or worth a warning
-out."""
+"""An author's own check: it gets the converted settings and returns errors and warnings; a string is an error of the
+settings as a whole."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,18 +29,18 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class NoSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The settings of a policy that has none: ``{}`` and nothing else."""
+    """The settings of a policy without settings: only ``{}``."""
 
 
 class SettingsType(msgspec.Struct, frozen=True, kw_only=True):
-    """What a policy's settings must be.
+    """The type of a policy's settings.
 
     Args:
         shape: a msgspec Struct, a dataclass, a TypedDict or another type that is a JSON object.
-        validate: the author's own check, for what a type cannot say; None: there is none.
+        validate: the author's own check, for rules beyond the type; None: there is none.
 
     Raises:
-        TypeError: ``shape`` is no type that msgspec knows, or not a JSON object.
+        TypeError: msgspec does not support ``shape``, or it is not a JSON object.
     """
 
     shape: Any = NoSettings
@@ -58,16 +58,16 @@ class SettingsType(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.encode({"$schema": DIALECT} | msgspec.json.schema(self.shape))
 
     def read(self, text: bytes) -> tuple[Any, tuple[str, ...]]:
-        """Settings out of their JSON text.
+        """Decode, convert and check settings.
 
         Args:
             text: one JSON object in UTF-8.
 
         Returns:
-            The settings in their type, and what the operator should be warned about.
+            The settings in their type, and warnings for the operator.
 
         Raises:
-            InvalidSettingsError: all that is wrong with them.
+            InvalidSettingsError: with all errors.
         """
         try:
             value = msgspec.json.decode(text)
@@ -87,17 +87,17 @@ class SettingsType(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidSettingsError([SettingsError("", message)]) from error
 
     def _converted(self, value: dict[str, Any], text: bytes) -> tuple[Any, tuple[str, ...]]:
-        """As ``read``, for the parsed object too. Whatever an author's own code raises comes through."""
+        """As ``read``, for a decoded object. Exceptions of the author's own code pass through."""
         if errors := tuple(errors_of(value, self.shape)):
             raise InvalidSettingsError(errors)
-        settings = json_text.decoder(self.shape).decode(text)  # out of the text, in which numbers are as written
+        settings = json_text.decoder(self.shape).decode(text)  # from the text, so that numbers keep their digits
         warnings = [
             f"/{name} is no member of these settings and is ignored" for name in unknown_members(value, self.shape)
         ]
         return settings, (*warnings, *self._checked(settings))
 
     def _checked(self, settings: Any) -> tuple[str, ...]:
-        """Run the author's check; its warnings are returned, its errors raised."""
+        """Run the author's check; return its warnings, raise its errors."""
         if self.validate is None:
             return ()
         findings = self.validate(settings)
@@ -115,9 +115,9 @@ class SettingsType(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptSettings:
-    """The settings that were converted last, by policy and bytes, bounded in number and in the size of their text.
+    """A cache of the last converted settings, by policy and bytes, bounded in number and in the size of their text.
 
-    What does not convert is not kept: it is not worth a place, and says so again each time.
+    Invalid settings are not cached.
     """
 
     __slots__ = ("_bytes", "_kept", "_limits")
@@ -128,7 +128,7 @@ class KeptSettings:
         self._bytes = 0
 
     def read(self, policy: str, kind: SettingsType, text: bytes) -> Any:
-        """As ``SettingsType.read``, without the warnings; converted only when it is not kept."""
+        """As ``SettingsType.read``, without the warnings, and from the cache if possible."""
         key = (policy, text)
         if key in self._kept:
             self._kept.move_to_end(key)
@@ -143,10 +143,10 @@ class KeptSettings:
 
 
 def checked_validate(validate: Any) -> Validate | None:
-    """An author's check, refused when it could not be called.
+    """Check an author's ``validate``.
 
     Raises:
-        TypeError: it is ``async``; settings are judged by what they say and nothing else.
+        TypeError: it is not callable, or is ``async``; a check must not wait for other systems.
     """
     if validate is None:
         return None

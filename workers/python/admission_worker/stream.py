@@ -1,19 +1,18 @@
-"""One ``ReviewStream``: many calls over one connection, each answered as soon as it is known.
+"""One ``ReviewStream``: many policy calls over one connection, each answered as soon as its outcome is known.
 
 The rules:
 
 * An id is open from its call until its outcome is written. Each open id gets exactly one outcome, in any order: a
-  verdict, or a failure when its time is over, its document is not there, or the worker is full. A cancelled one gets
-  none.
-* An id that comes again while it is open is two questions with one name: the first is dropped and a failure is the
-  answer to both, since a verdict could be taken for the other's.
-* Plain functions run on the event loop, for a slice of time at once; then the loop reads, writes and keeps time.
-  Coroutines and threads run beside it. So an outcome waits for no other one, a plain function's excepted while it runs.
-* Everything that is known in one turn of the loop travels in one message, up to a size.
-* A gateway that does not read its answers is not read either: what is not written is bounded, in number and in bytes.
-* When the gateway half-closes, what is open is answered, and the stream ends. When the worker is told to stop it still
-  reads and answers, for the gateway needs a moment to hear of it; a stream on which nothing is open and nothing has
-  come for a while ends. When the stream breaks, everything open is cancelled.
+  verdict, or a failure after its timeout, without its document, or beyond the limit of calls. A cancelled id gets none.
+* If an id is sent again while it is open, the first call is dropped and both get one failure, because the gateway could
+  take the verdict of one for the other's.
+* Plain functions run on the event loop, for a slice of time; then the loop reads, writes and runs timers. Coroutines
+  and threads run beside it. So an outcome waits for no other one, except while a plain function runs.
+* All outcomes of one turn of the loop are sent in one message, up to a size.
+* The worker stops reading from a gateway that does not read: unwritten outcomes are bounded, in number and in bytes.
+* When the gateway half-closes, the worker answers the open calls and ends the stream. A worker that stops still reads
+  and answers, because the gateway notices a moment later; it ends a stream when no call is open and no message has come
+  for the quiet period. When the stream breaks, all open calls are cancelled.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ from functools import partial
 import grpc
 from google.protobuf.message import DecodeError
 
-from admission_worker.judging import ENVELOPE_BYTES, Judge
+from admission_worker.call_handler import ENVELOPE_BYTES, CallHandler
 from admission_worker.limits import InFlight, Limits
 from admission_worker.outcomes import Outcome, failure
 from admission_worker.proto.admission.worker.v1 import worker_pb2
@@ -33,12 +32,12 @@ from admission_worker.proto.admission.worker.v1 import worker_pb2
 _LOG = logging.getLogger("admission_worker")
 
 SLICE = 0.001
-"""Seconds for plain functions before the loop turns: a hundred turns' overhead (10 µs), so it costs a hundredth; and
-less than anybody waiting for an answer over a network notices."""
+"""Seconds for plain functions before the loop's next turn. A turn's overhead is 10 µs, so this costs one percent; and
+it is short compared with a network's latency."""
 
 
 class _Call:
-    """An open call. It holds one place in flight until its work has ended."""
+    """An open call. It counts for ``in_flight`` until its work has ended."""
 
     __slots__ = ("call", "deadline", "document", "id", "task", "timer")
 
@@ -48,27 +47,27 @@ class _Call:
         self.id = number
         self.call = call
         self.document = document
-        self.deadline = deadline  # on the loop's clock; None: as long as the stream lives
+        self.deadline = deadline  # on the loop's clock; None: until the stream ends
         self.task: asyncio.Task[Outcome] | None = None
         self.timer: asyncio.TimerHandle | None = None
 
 
-class Conversation:
+class StreamHandler:
     """Serves one stream.
 
     Args:
-        context: the stream, of bytes in and messages out.
-        judge: answers.
-        in_flight: places for calls, shared with all other calls.
-        limits: of a batch, and of what is not yet written.
-        stopping: set when the worker is told to stop.
+        context: the stream, which reads bytes and writes messages.
+        judge: runs policy calls.
+        in_flight: the count of open calls, shared with all other RPCs.
+        limits: of a batch, and of unwritten outcomes.
+        stopping: set when the worker begins to stop.
     """
 
     def __init__(
         self,
         *,
         context: grpc.aio.ServicerContext,
-        judge: Judge,
+        judge: CallHandler,
         in_flight: InFlight,
         limits: Limits,
         stopping: asyncio.Event,
@@ -84,26 +83,26 @@ class Conversation:
         self._turn: asyncio.Handle | None = None
         self._outbox: dict[int, Outcome] = {}
         self._outbox_bytes = 0
-        self._heard = 0  # messages that have come
-        self._something_to_do = asyncio.Event()
+        self._received = 0  # messages so far
+        self._wake_writer = asyncio.Event()
         self._written = asyncio.Event()
         self._no_more = False
 
     async def run(self) -> None:
-        """Answer until the gateway half-closes, nothing comes to a worker that stops, or the stream breaks.
+        """Answer until the gateway half-closes, the stream is idle in a worker that stops, or the stream breaks.
 
-        When it breaks, gRPC cancels this.
+        When it breaks, gRPC cancels this coroutine.
         """
         reader = self._loop.create_task(self._read())
         writer = self._loop.create_task(self._write())
-        stop = self._loop.create_task(self._fell_silent())
+        stop = self._loop.create_task(self._idle_after_stop())
         try:
             await asyncio.wait({reader, writer, stop}, return_when=asyncio.FIRST_COMPLETED)
             if reader.done():
                 reader.result()
             reader.cancel()
             self._no_more = True
-            self._something_to_do.set()
+            self._wake_writer.set()
             await writer
         except DecodeError as error:
             await self._context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not a ReviewStreamRequest: {error}")
@@ -116,18 +115,18 @@ class Conversation:
 
     async def _read(self) -> None:
         while (received := await self._context.read()) is not grpc.aio.EOF:
-            self._heard += 1
+            self._received += 1
             self._take(worker_pb2.ReviewStreamRequest.FromString(received), self._loop.time())
             while len(self._outbox) > self._limits.in_flight or self._outbox_bytes > self._limits.message_bytes:
                 self._written.clear()
                 await self._written.wait()
 
-    async def _fell_silent(self) -> None:
-        """Wait until the worker is told to stop, and then for a quiet period with nothing open at its end."""
+    async def _idle_after_stop(self) -> None:
+        """Wait until the worker begins to stop, and then until the stream has been idle for a quiet period."""
         await self._stopping.wait()
         before = -1
-        while before != self._heard or self._open or self._outbox:
-            before = self._heard
+        while before != self._received or self._open or self._outbox:
+            before = self._received
             await asyncio.sleep(self._limits.quiet_period)
 
     def _take(self, batch: worker_pb2.ReviewStreamRequest, arrived: float) -> None:
@@ -149,7 +148,7 @@ class Conversation:
             self._answer(number, self._judge.refusal(call, message))
             return
         if not self._in_flight.enter():
-            # Not logged: a worker that is full has other things to do than to write a line for each call.
+            # Not logged: an overloaded worker should not also write a line for each rejected call.
             self._answer(number, failure(self._in_flight.refusal(), version=self._judge.version_of(call.policy)))
             return
         document = None
@@ -172,74 +171,76 @@ class Conversation:
     # ---------------------------------------------------------------------------------------- work
 
     def _work(self) -> None:
-        """Begin what waits, for one slice; the rest in the loop's next turn."""
+        """Begin waiting calls for one slice; the rest in the loop's next turn."""
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None
         end = self._loop.time() + SLICE
         while self._waiting:
-            called = self._waiting.popleft()
-            if self._open.get(called.id) is called:
-                self._begin(called)
+            open_call = self._waiting.popleft()
+            if self._open.get(open_call.id) is open_call:
+                self._begin(open_call)
             if self._waiting and self._loop.time() >= end:
                 self._turn = self._loop.call_soon(self._work)
                 return
 
-    def _begin(self, called: _Call) -> None:
-        if self._is_late(called):
-            self._close(called, self._timed_out(called.call))
+    def _begin(self, open_call: _Call) -> None:
+        if self._is_late(open_call):
+            self._close(open_call, self._timed_out(open_call.call))
             return
-        begun = self._judge.begin(called.call, called.document, traceparent=called.call.traceparent)
+        begun = self._judge.begin(open_call.call, open_call.document, traceparent=open_call.call.traceparent)
         if isinstance(begun, Outcome):
-            self._close(called, self._timed_out(called.call) if self._is_late(called) else begun)
+            self._close(open_call, self._timed_out(open_call.call) if self._is_late(open_call) else begun)
             return
-        called.task = self._loop.create_task(begun)
-        called.task.add_done_callback(partial(self._ended, called))
-        if called.deadline is not None:
-            called.timer = self._loop.call_at(called.deadline, self._expired, called)
+        open_call.task = self._loop.create_task(begun)
+        open_call.task.add_done_callback(partial(self._ended, open_call))
+        if open_call.deadline is not None:
+            open_call.timer = self._loop.call_at(open_call.deadline, self._expired, open_call)
 
-    def _is_late(self, called: _Call) -> bool:
-        return called.deadline is not None and self._loop.time() >= called.deadline
+    def _is_late(self, open_call: _Call) -> bool:
+        return open_call.deadline is not None and self._loop.time() >= open_call.deadline
 
-    def _close(self, called: _Call, outcome: Outcome) -> None:
-        """Answer an ask for which nothing is running."""
+    def _close(self, open_call: _Call, outcome: Outcome) -> None:
+        """Answer a call without running work."""
         self._in_flight.leave()
-        del self._open[called.id]
-        self._answer(called.id, outcome)
+        del self._open[open_call.id]
+        self._answer(open_call.id, outcome)
 
-    def _expired(self, called: _Call) -> None:
-        """Answer at once; the work is cancelled, and its place is free when it has really ended."""
-        self._drop(called.id)
-        self._answer(called.id, self._timed_out(called.call))
+    def _expired(self, open_call: _Call) -> None:
+        """Answer at once and cancel the work, which counts for ``in_flight`` until it has ended."""
+        self._drop(open_call.id)
+        self._answer(open_call.id, self._timed_out(open_call.call))
 
     def _timed_out(self, call: worker_pb2.PolicyCall) -> Outcome:
-        """The outcome of a call whose time is over."""
+        """The outcome of a call that exceeded its timeout."""
         seconds = call.timeout.seconds + call.timeout.nanos / 1e9
         return self._judge.refusal(call, f"policy {call.policy}: no answer within the call's timeout of {seconds:g} s")
 
-    def _ended(self, called: _Call, task: asyncio.Task[Outcome]) -> None:
+    def _ended(self, open_call: _Call, task: asyncio.Task[Outcome]) -> None:
         self._in_flight.leave()
-        if called.timer is not None:
-            called.timer.cancel()
-        if self._open.get(called.id) is called:
-            del self._open[called.id]
-            cancelled = f"policy {called.call.policy} was cancelled"
-            self._answer(called.id, self._judge.refusal(called.call, cancelled) if task.cancelled() else task.result())
+        if open_call.timer is not None:
+            open_call.timer.cancel()
+        if self._open.get(open_call.id) is open_call:
+            del self._open[open_call.id]
+            cancelled = f"policy {open_call.call.policy} was cancelled"
+            self._answer(
+                open_call.id, self._judge.refusal(open_call.call, cancelled) if task.cancelled() else task.result()
+            )
 
     def _drop(self, number: int) -> None:
-        """Nobody waits for this id any more. An unknown id is ignored."""
+        """Cancel the call with this id, and drop its outcome. An unknown id is ignored."""
         if (unwritten := self._outbox.pop(number, None)) is not None:
             self._outbox_bytes -= unwritten.ByteSize()
-        called = self._open.pop(number, None)
-        if called is None:
+        open_call = self._open.pop(number, None)
+        if open_call is None:
             return
-        self._something_to_do.set()  # it may have been the last one that the writer waited for
-        if called.timer is not None:
-            called.timer.cancel()
-        if called.task is None:
+        self._wake_writer.set()  # it may have been the last open call, for which the writer waits
+        if open_call.timer is not None:
+            open_call.timer.cancel()
+        if open_call.task is None:
             self._in_flight.leave()
         else:
-            called.task.cancel()
+            open_call.task.cancel()
 
     def _drop_all(self) -> None:
         if self._turn is not None:
@@ -253,19 +254,19 @@ class Conversation:
     def _answer(self, number: int, outcome: Outcome) -> None:
         self._outbox[number] = outcome
         self._outbox_bytes += outcome.ByteSize()
-        self._something_to_do.set()
+        self._wake_writer.set()
 
     async def _write(self) -> None:
-        """Write what is known, until nothing is open and nothing more will come."""
+        """Write outcomes until no call is open and no more will come."""
         while self._open or self._outbox or not self._no_more:
-            await self._something_to_do.wait()
-            self._something_to_do.clear()
+            await self._wake_writer.wait()
+            self._wake_writer.clear()
             while self._outbox:
                 await self._context.write(self._batch())
                 self._written.set()
 
     def _batch(self) -> worker_pb2.ReviewStreamResponse:
-        """The oldest outcomes that fit one message; the oldest one in any case."""
+        """The oldest outcomes that fit one message, and at least one."""
         batch = worker_pb2.ReviewStreamResponse()
         room = min(self._limits.batch_bytes, self._limits.message_bytes)
         for number, outcome in self._outbox.items():

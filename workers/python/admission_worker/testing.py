@@ -1,4 +1,4 @@
-"""Test a policy without a server: a request and settings in, its answer out.
+"""Test a policy without a server: call it with a request and settings.
 
     from admission_worker.testing import review
 
@@ -7,9 +7,8 @@
         answer = review(worker, "required-labels", request, {"labels": {"team": ""}})
         assert isinstance(answer, Deny)
 
-The policy is sent what the gateway would send it: no more than it claims as its ``inputs``. So a policy that reads
-what it does not claim fails its tests, and not its first day in a cluster. What a policy raises comes through, with
-its traceback.
+The policy gets the same document as from the gateway, only its ``inputs``. So a policy that reads what it does not
+claim fails its tests, not in a cluster. A policy's exceptions pass through.
 """
 
 import asyncio
@@ -28,22 +27,22 @@ from admission_worker.worker import Worker
 def review(
     worker: Worker, policy: str, request: Mapping[str, Any], settings: Mapping[str, Any] | None = None
 ) -> Answer:
-    """What a policy answers to a request. For coroutine functions where a loop is running: ``review_async``.
+    """Call a policy. In a running event loop use ``review_async`` for coroutine functions.
 
     Args:
-        worker: which holds the policy.
+        worker: the policy's worker.
         policy: its name.
-        request: an AdmissionRequest in its JSON shape, or the parts of it that matter; or a whole AdmissionReview.
-        settings: as the operator would write them; None: ``{}``.
+        request: an AdmissionRequest in its JSON shape, or the members that matter; or a whole AdmissionReview.
+        settings: as in the operator's configuration; None: ``{}``.
 
     Returns:
-        The answer; ``Allow.change.value`` is a patch as it was given. None of a policy is ``allow()``.
+        The answer; ``Allow.change.value`` is the policy's patch. None becomes ``allow()``.
 
     Raises:
-        LookupError: the worker holds no such policy.
-        InvalidSettingsError: all that is wrong with the settings.
-        InvalidAnswerError: the policy returned what is no answer in its phase.
-        Exception: whatever the policy raises.
+        LookupError: the worker has no such policy.
+        InvalidSettingsError: with all errors in the settings.
+        InvalidAnswerError: the policy returned an answer that is invalid in its phase.
+        Exception: the policy's own.
     """
     held = _policy(worker, policy)
     if held.style is not Style.ASYNC:
@@ -54,7 +53,7 @@ def review(
 async def review_async(
     worker: Worker, policy: str, request: Mapping[str, Any], settings: Mapping[str, Any] | None = None
 ) -> Answer:
-    """As ``review``, for coroutine functions inside a running loop. Other functions run as they are."""
+    """As ``review``, for coroutine functions in a running event loop; other functions run directly."""
     held = _policy(worker, policy)
     answer = _put(held, request, settings)
     return accepted(await answer if held.style is Style.ASYNC else answer, held.phase)
@@ -69,7 +68,7 @@ def _policy(worker: Worker, name: str) -> Policy:
 
 
 def _put(policy: Policy, request: Mapping[str, Any], settings: Mapping[str, Any] | None) -> Any:
-    """Call the policy's function; both request and settings take the way through JSON, as they will."""
+    """Call the policy's function; request and settings pass through JSON, as in a worker."""
     whole = request.get("request", request)
     document = encoded(document_of(whole, policy.inputs))
     converted, _ = policy.settings.read(encoded(settings or {}))

@@ -1,16 +1,15 @@
-"""The policy's span in OpenTelemetry, for workers whose author has it installed. Without it, nothing happens here.
+"""The policy's OpenTelemetry span, if OpenTelemetry's API is installed.
 
-The gateway's ``traceparent`` is the span's parent, and the span is the current one while the function runs, in a
-coroutine and in a thread as well: context variables are right where the function is called. Only the API is used; an
-exporter is the author's to set up. Where there is none and the gateway does not trace, no span is made: it would be
-recorded by nobody, and costs more than a plain function.
+The gateway's ``traceparent`` is the span's parent. The span is current while the function runs, in a coroutine and in a
+thread too, because context variables are set where the function is called. The SDK uses only the API; the author sets
+up an exporter. Without an exporter and a trace from the gateway it makes no span: no exporter would record it, and it
+costs more than a plain function.
 
-It is imported for the first call that may be traced, because that takes as long as a tenth of the worker's start: one
-with a ``traceparent``, or any once the author has imported OpenTelemetry, or named a provider in its environment
+The import takes as long as a tenth of the worker's start. So it waits for the first call that may be traced: one with a
+``traceparent``, or any call after the author has imported OpenTelemetry or named a provider in its environment
 variable.
 
-What a policy raises is not recorded on the span, since its text may hold a Secret: the verdict is, and the worker's log
-has the rest.
+The span has the verdict, but not a policy's exception, whose text may have secrets; that is in the worker's log.
 """
 
 import functools
@@ -29,7 +28,7 @@ HEADER: Final = "traceparent"
 
 _API: Final = "opentelemetry.trace"
 _PROVIDER: Final = "OTEL_PYTHON_TRACER_PROVIDER"
-"""Where OpenTelemetry is told which provider it loads by itself."""
+"""The environment variable with the provider that OpenTelemetry loads itself."""
 
 
 @functools.cache
@@ -43,20 +42,20 @@ def _api() -> Any:
 
 @functools.cache
 def _propagator() -> Any:
-    """What reads and writes W3C's header."""
+    """The reader and writer of W3C's header."""
     return import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
 
 
 class Verdict:
-    """What the span is told when the function has returned."""
+    """Records the verdict on the span when the function has returned."""
 
     __slots__ = ("_span",)
 
     def __init__(self, span: Any = None) -> None:
         self._span = span
 
-    def is_known(self, arm: str | None) -> None:
-        """The outcome's arm: ``allow``, ``deny`` or ``failure``."""
+    def record(self, arm: str | None) -> None:
+        """Record the outcome's arm: ``allow``, ``deny`` or ``failure``."""
         if self._span is None:
             return
         self._span.set_attribute("admission.verdict", arm or "failure")
@@ -74,7 +73,7 @@ def span(policy: str, uid: str, traceparent: str) -> Iterator[Verdict]:
     Args:
         policy: its name.
         uid: the AdmissionRequest's.
-        traceparent: the gateway's, or ``""``. What cannot be read counts as that, as W3C has it.
+        traceparent: the gateway's, or ``""``. An unreadable one is ignored, as W3C requires.
     """
     if not (traceparent or _is_set_up()) or _api() is None:
         yield _UNTRACED
@@ -95,7 +94,7 @@ def span(policy: str, uid: str, traceparent: str) -> Iterator[Verdict]:
 
 
 def current_traceparent() -> str:
-    """The trace context that is current where this is called, as W3C writes it; ``""`` where there is none."""
+    """The caller's current trace context in W3C's form; ``""`` without one."""
     if _api() is None:
         return ""
     carrier: dict[str, str] = {}
@@ -104,12 +103,12 @@ def current_traceparent() -> str:
 
 
 def traceparent_of(metadata: Sequence[tuple[str, str | bytes]] | None) -> str:
-    """The ``traceparent`` of a call's metadata; ``""`` where there is none."""
+    """The ``traceparent`` in a call's metadata; ``""`` without one."""
     return next((str(value) for key, value in metadata or () if key == HEADER), "")
 
 
 def _is_set_up() -> bool:
-    """Whether spans are recorded: OpenTelemetry's own stand-in is there until a provider is set."""
+    """Whether spans are recorded: until a provider is set, OpenTelemetry has a proxy provider."""
     if _API not in sys.modules and _PROVIDER not in os.environ:
         return False
     trace = _api()

@@ -1,4 +1,4 @@
-"""What an author's values must be: text, whole numbers, lists, mappings. Whatever else is refused where it is given."""
+"""Checks of an author's values: text, whole numbers, lists, mappings. Others raise where they are given."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from admission_worker.errors import InvalidAnswerError
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
-"""What an int32 of the contract holds."""
+"""The range of the contract's int32."""
 
 
 def text(value: Any, what: str) -> None:
-    """Refuse what is no Unicode text; ``what`` names it in the error."""
+    """Raise unless the value is Unicode text; ``what`` is its name in the error."""
     if not isinstance(value, str):
         raise InvalidAnswerError(f"{what}: must be text, is {type_of(value)}")
     try:
@@ -27,7 +27,7 @@ def int32(value: Any, what: str) -> int:
 
 
 def tuple_of(kind: type, values: Any, what: str) -> tuple[Any, ...]:
-    """The values as a tuple, each of them of the kind. One text is not a list of texts."""
+    """The values as a tuple, if each is of this type. A string is not a list of strings."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidAnswerError(f"{what}: must be a list of {kind.__name__}, is {type_of(values)}")
     result = tuple(values)
@@ -47,5 +47,5 @@ def mapping(value: Any, what: str) -> Mapping[Any, Any]:
 
 
 def type_of(value: Any) -> str:
-    """The name of its type: what an error says instead of the value, which may be a secret."""
+    """The name of the value's type, for errors: the value may be a secret."""
     return type(value).__name__

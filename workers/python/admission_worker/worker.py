@@ -19,7 +19,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Given(TypedDict):
-    """What the two decorators say of a policy, checked."""
+    """The checked arguments of the two decorators."""
 
     phase: Phase
     settings: SettingsType
@@ -29,7 +29,7 @@ class _Given(TypedDict):
 
 
 class Worker:
-    """Holds policies and serves them.
+    """A worker: registers policies and serves them.
 
     Args:
         name: for logs, such as ``labels``. It need not be the name that the gateway's configuration gives it.
@@ -64,27 +64,27 @@ class Worker:
         description: str | None = None,
         blocking: bool = False,
     ) -> Callable[[_F], _F]:
-        """Register a function as a validating policy: it allows or denies, and changes nothing.
+        """Register a function as a validating policy, which allows or denies and changes nothing.
 
         Args:
             name: a DNS-1123 label, as the configuration's ``policy`` names it.
-            settings: the type of its settings, a msgspec Struct or a dataclass; None: it has none, and takes the
-                request only.
-            validate: a further check of the converted settings: gives what is wrong (``SettingsError`` or a text), and
-                what to warn about (``SettingsWarning``).
-            inputs: which parts of the AdmissionRequest it reads, as JSON Pointers such as ``/object/metadata/labels``
-                (a segment ``*`` is every element or member), or ``EVERYTHING``; None: not said. The policy is sent no
-                more than that, and verdicts are cached by it.
-            version: its own, where it changes more rarely than the worker's.
+            settings: the type of its settings, a msgspec Struct or a dataclass; None: it has none, and its
+                function takes only the request.
+            validate: a further check of the converted settings, which returns errors (``SettingsError`` or a string)
+                and warnings (``SettingsWarning``).
+            inputs: the parts of the AdmissionRequest that it reads, as JSON Pointers such as
+                ``/object/metadata/labels`` (a segment ``*`` is every element or member), or ``EVERYTHING``; None:
+                unset. The policy gets only these parts, and verdicts are cached by them.
+            version: its own version, if it changes more rarely than the worker.
             description: for the operator; None: the first paragraph of the function's docstring.
-            blocking: whether it waits without ``await``, and so has to run in a thread.
+            blocking: whether it waits without ``await``, and so must run in a thread.
 
         Returns:
-            A decorator which gives the function back as it was.
+            A decorator that returns the function unchanged.
 
         Raises:
-            ValueError: a name that is no DNS-1123 label or is taken, or a claim that is no place in a request.
-            TypeError: a settings type that is no JSON object, or a function that cannot be called as a policy.
+            ValueError: the name is not a DNS-1123 label or is taken, or a claim is not in an AdmissionRequest.
+            TypeError: the settings type is not a JSON object, or the function does not take a policy's arguments.
         """
         return self._registering(
             name=name,
@@ -123,7 +123,7 @@ class Worker:
             blocking: as for ``validating``.
 
         Returns:
-            A decorator which gives the function back as it was.
+            A decorator that returns the function unchanged.
 
         Raises:
             ValueError: as for ``validating``.
@@ -148,20 +148,20 @@ class Worker:
         tls: Tls | None = None,
         conformance: bool = False,
     ) -> AbstractAsyncContextManager[str]:
-        """Serve inside an ``async with``, which gives the address for a gRPC client; for tests and for embedding.
+        """Serve inside an ``async with``, which yields the address for a gRPC client; for tests and for embedding.
 
-        At its end it stops as the command does, and waits until nothing has come for half a second:
-        ``Limits(quiet_period=0.01)`` is for tests.
+        At its end the worker stops as the command does: it waits until no message has come for half a second. In tests
+        use ``Limits(quiet_period=0.01)``.
 
         Args:
             address: ``HOST:PORT`` (port 0: any), ``unix:PATH`` or ``unix:///ABSOLUTE``.
             limits: None: the defaults.
             tls: certificate and key; None: without TLS.
-            conformance: whether the probe policies of the conformance kit are served besides.
+            conformance: whether it also serves the probe policies of the conformance kit.
 
         Raises:
             ValueError: a policy of the worker has the name of a probe policy.
-            AddressError: on entering, if the address cannot be listened on.
+            AddressError: on entering, if the worker cannot listen on the address.
             CertificateError: on entering, if the files cannot be used.
         """
         return serving(
@@ -174,7 +174,7 @@ class Worker:
         )
 
     def served(self, *, conformance: bool = False) -> Mapping[str, Policy]:
-        """The policies that are served, by name: with ``conformance`` the probe policies too, made anew.
+        """The served policies by name; with ``conformance`` also new probe policies.
 
         Raises:
             ValueError: as for ``serve``.
@@ -196,7 +196,7 @@ class Worker:
     def _registering(
         self, *, name: str, description: str | None, blocking: bool, **given: Unpack[_Given]
     ) -> Callable[[_F], _F]:
-        """The decorator: what is given, and the function's own."""
+        """The decorator that registers a function."""
 
         def register(function: _F) -> _F:
             style = style_of(function, blocking=blocking)
@@ -212,7 +212,7 @@ class Worker:
 
 
 def _description(function: Any, given: str | None) -> str:
-    """What is given, or else the first paragraph of the function's docstring on one line."""
+    """The given description, or else the first paragraph of the function's docstring on one line."""
     if given is not None:
         return given
     first, _, _ = (inspect.getdoc(function) or "").partition("\n\n")

@@ -13,7 +13,7 @@ from admission_worker.proto.admission.worker.v1 import worker_pb2
 from workers.python.tests.client import batch, connected, policy_call
 
 
-class Told(msgspec.Struct, forbid_unknown_fields=True):
+class AnswerSettings(msgspec.Struct, forbid_unknown_fields=True):
     """Settings of a policy that is told what to do."""
 
     do: str
@@ -39,17 +39,17 @@ def _respond(request, settings):
 def _worker():
     worker = Worker("test", version="1")
 
-    @worker.mutating("mutating", settings=Told)
-    @worker.validating("validating", settings=Told)
+    @worker.mutating("mutating", settings=AnswerSettings)
+    @worker.validating("validating", settings=AnswerSettings)
     def inline(request, settings):
         return _respond(request, settings)
 
-    @worker.mutating("async", settings=Told)
+    @worker.mutating("async", settings=AnswerSettings)
     async def coroutine(request, settings):
         await asyncio.sleep(0)
         return _respond(request, settings)
 
-    @worker.mutating("blocking", settings=Told, blocking=True)
+    @worker.mutating("blocking", settings=AnswerSettings, blocking=True)
     def blocking(request, settings):
         return _respond(request, settings)
 

@@ -7,7 +7,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from admission_worker import Limits, Worker, deny, stream
-from admission_worker.judging import Judge
+from admission_worker.call_handler import CallHandler
 from admission_worker.limits import InFlight
 from workers.python.tests.client import PATIENCE, Client, batch, connected, pass_time, policy_call
 from workers.python.tests.gates import Gates, messages, plain, waits
@@ -59,8 +59,8 @@ class _Flood:
 async def test_a_gateway_that_does_not_read_is_not_read(gates):
     """What is not written is bounded: the worker stops reading, and goes on when its answers are taken."""
     limits, flood = Limits(in_flight=10), _Flood()
-    judge = Judge(worker="t", policies=gates.worker.policies, version="1", limits=limits, threads=None)
-    conversation = stream.Conversation(
+    judge = CallHandler(worker="t", policies=gates.worker.policies, version="1", limits=limits, threads=None)
+    conversation = stream.StreamHandler(
         context=flood, judge=judge, in_flight=InFlight(10), limits=limits, stopping=asyncio.Event()
     )
     running = asyncio.create_task(conversation.run())
@@ -141,7 +141,7 @@ async def test_a_huge_message_ends_the_stream_only(gates):
 
 
 async def test_a_worker_that_stops_answers_what_is_open(gates):
-    """Told to stop, it says so to whoever watches, reads no more, answers what it has taken, and ends the stream."""
+    """A worker that stops reports it to each Watch, answers the open calls, and ends the stream."""
     serving = gates.worker.serve(limits=Limits(grace_period=3600))
     async with grpc.aio.insecure_channel(await serving.__aenter__()) as channel:
         client = Client(channel)

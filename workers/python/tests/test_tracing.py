@@ -117,7 +117,7 @@ import sys
 sys.modules["opentelemetry"] = None
 from admission_worker import Worker, deny, tracing
 with tracing.span("p", "u", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") as verdict:
-    verdict.is_known("deny")
+    verdict.record("deny")
     print(repr(tracing.current_traceparent()))
 """
 
@@ -133,7 +133,7 @@ import sys
 from admission_worker import Worker, deny, tracing
 for traceparent in ("", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
     with tracing.span("p", "u", traceparent) as verdict:
-        verdict.is_known("deny")
+        verdict.record("deny")
     print("opentelemetry" in sys.modules)
 """
 

@@ -1,15 +1,14 @@
-"""One call to one outcome: the path that ``Review`` and ``ReviewStream`` share.
+"""Turns one policy call into one outcome, for ``Review`` and ``ReviewStream``.
 
-Whatever happens here is an outcome. An error is not a verdict: a policy that raises, returns something absurd, cannot
-read its document or its settings has failed, and the operator's failurePolicy decides. The exception's type goes to
-the gateway; its text and traceback, which may hold a Secret, stay in the worker's log.
+Every call gets an outcome. An error is not a verdict: if a policy raises, returns an invalid answer, or cannot read its
+document or settings, the outcome is a failure, and the operator's failurePolicy decides. The exception's type goes to
+the gateway; its text and traceback, which may have secrets, stay in the worker's log.
 
-``Judge.begin`` gives the outcome at once where nothing has to be waited for, which is what makes a pure function
-cheap, and otherwise a coroutine. Cancelling that coroutine cancels the work, except in a thread: Python cannot stop
-one, so its result is dropped.
+``CallHandler.begin`` returns the outcome of a plain function at once, which makes it cheap, and otherwise a coroutine.
+Cancelling the coroutine cancels the work, except in a thread: Python cannot stop a thread, so its result is dropped.
 
-Each call is judged in a context of its own (``contextvars``), in a thread too: what a policy sets there is gone with
-it, and the log and the trace know whose it is.
+Each call runs in its own context (``contextvars``), in a thread too. So a policy's context variables end with the call,
+and log and trace belong to it.
 """
 
 import asyncio
@@ -40,14 +39,14 @@ _UNKNOWN_POLICY = worker_pb2.FAILURE_REASON_UNKNOWN_POLICY
 _INVALID_SETTINGS = worker_pb2.FAILURE_REASON_INVALID_SETTINGS
 
 _ENDING = (KeyboardInterrupt, GeneratorExit)
-"""What ends the worker, or a coroutine that is thrown away; not the policy's."""
+"""Exceptions that end the worker or close a coroutine; they are not the policy's."""
 
 ENVELOPE_BYTES = 64
-"""What a message needs beside one outcome: an id of up to 10 bytes, and tags and lengths of up to 6 bytes each."""
+"""Bytes of a message around one outcome: an id of up to 10, and tags and lengths of up to 6 each."""
 
 
-class _Question(Struct, frozen=True, kw_only=True):
-    """A call that can be put to its policy: everything is known, nothing has been judged."""
+class _PreparedCall(Struct, frozen=True, kw_only=True):
+    """A call that is ready to run: policy, settings and document are valid."""
 
     policy: Policy
     version: str
@@ -55,20 +54,20 @@ class _Question(Struct, frozen=True, kw_only=True):
     settings: Any
     traceparent: str
 
-    def put(self) -> Any:
+    def run(self) -> Any:
         """Call the policy's function."""
         return self.policy.function(*self.policy.arguments(self.request, self.settings))
 
 
-class Judge:
-    """Holds the policies and all that is kept between calls. One for each served worker, on one event loop.
+class CallHandler:
+    """Runs policy calls. Each served worker has one, on one event loop.
 
     Args:
         worker: the worker's name, for messages.
         policies: by name.
-        version: the worker's, for policies without one of their own.
-        limits: of settings kept and of the size of an outcome.
-        threads: where blocking policies run.
+        version: the worker's version, for policies without their own.
+        limits: of cached settings and of the size of an outcome.
+        threads: for blocking policies.
     """
 
     __slots__ = ("_limits", "_policies", "_settings", "_threads", "_version", "_worker")
@@ -86,15 +85,15 @@ class Judge:
     def begin(
         self, call: worker_pb2.PolicyCall, document: bytes | None, *, traceparent: str
     ) -> Outcome | Coroutine[Any, Any, Outcome]:
-        """Take a call.
+        """Begin a call.
 
         Args:
-            call: the question. Its document, its trace and its timeout are the caller's affair.
+            call: the call; its document, trace context and timeout fields are not read.
             document: the document's JSON text; None: the call has none.
-            traceparent: W3C Trace Context of the gateway; ``""``: it does not trace.
+            traceparent: the gateway's W3C Trace Context; ``""``: none.
 
         Returns:
-            The outcome, or a coroutine that gives it. Neither raises, cancellation excepted.
+            The outcome, or a coroutine that returns it. Neither raises, except on cancellation.
         """
         return copy_context().run(self._begin, call, document, traceparent)
 
@@ -104,31 +103,33 @@ class Judge:
         message: str,
         reason: worker_pb2.FailureReason = worker_pb2.FAILURE_REASON_UNSPECIFIED,
     ) -> Outcome:
-        """The failure of a call that is not put to its policy, or no longer waited for; it is logged."""
+        """The failure of a call that does not run, or has timed out; it is logged."""
         copy_context().run(self._log_failure, call.policy, call.uid, message)
         return failure(message, reason, version=self.version_of(call.policy))
 
     def version_of(self, name: str) -> str:
-        """The version that an outcome carries: the policy's own, else the worker's."""
+        """The version in an outcome: the policy's own, else the worker's."""
         policy = self._policies.get(name)
         return (policy.version if policy is not None else "") or self._version
 
     def _begin(
         self, call: worker_pb2.PolicyCall, document: bytes | None, traceparent: str
     ) -> Outcome | Coroutine[Any, Any, Outcome]:
-        question = self._question(call, document, traceparent)
-        if isinstance(question, Outcome):
-            return question
-        match question.policy.style:
+        prepared = self._prepare(call, document, traceparent)
+        if isinstance(prepared, Outcome):
+            return prepared
+        match prepared.policy.style:
             case Style.INLINE:
-                return self._called(question)
+                return self._run_inline(prepared)
             case Style.ASYNC:
-                return self._awaited(question)
+                return self._run_async(prepared)
             case Style.BLOCKING:
-                return self._in_thread(question)
+                return self._in_thread(prepared)
 
-    def _question(self, call: worker_pb2.PolicyCall, document: bytes | None, traceparent: str) -> _Question | Outcome:
-        """The call with its settings and document read, or the failure that says why they cannot be."""
+    def _prepare(
+        self, call: worker_pb2.PolicyCall, document: bytes | None, traceparent: str
+    ) -> _PreparedCall | Outcome:
+        """Read the call's settings and document; return a failure if they are invalid."""
         policy = self._policies.get(call.policy)
         if policy is None:
             held = ", ".join(sorted(self._policies)) or "none"
@@ -147,82 +148,84 @@ class Judge:
         except InvalidDocumentError as error:
             return self.refusal(call, f"policy {policy.name}: {error}")
         version = self.version_of(policy.name)
-        return _Question(policy=policy, version=version, request=request, settings=settings, traceparent=traceparent)
+        return _PreparedCall(
+            policy=policy, version=version, request=request, settings=settings, traceparent=traceparent
+        )
 
-    def _called(self, question: _Question) -> Outcome:
+    def _run_inline(self, prepared: _PreparedCall) -> Outcome:
         """Run a plain function."""
-        logs.judged.set((question.policy.name, question.request.uid))
-        with tracing.span(question.policy.name, question.request.uid, question.traceparent) as verdict:
+        logs.judged.set((prepared.policy.name, prepared.request.uid))
+        with tracing.span(prepared.policy.name, prepared.request.uid, prepared.traceparent) as verdict:
             try:
-                answer = question.put()
+                answer = prepared.run()
             except _ENDING:
                 raise
             except BaseException as error:  # noqa: BLE001 - sys.exit() in a policy must not end the worker
-                outcome = self._raised(question, error)
+                outcome = self._raised(prepared, error)
             else:
-                outcome = self._answered(question, answer)
-            verdict.is_known(outcome.WhichOneof("verdict"))
+                outcome = self._answered(prepared, answer)
+            verdict.record(outcome.WhichOneof("verdict"))
             return outcome
 
-    async def _awaited(self, question: _Question) -> Outcome:
+    async def _run_async(self, prepared: _PreparedCall) -> Outcome:
         """Run a coroutine function. Cancelling this cancels it."""
-        logs.judged.set((question.policy.name, question.request.uid))
-        with tracing.span(question.policy.name, question.request.uid, question.traceparent) as verdict:
+        logs.judged.set((prepared.policy.name, prepared.request.uid))
+        with tracing.span(prepared.policy.name, prepared.request.uid, prepared.traceparent) as verdict:
             try:
-                answer = await question.put()
+                answer = await prepared.run()
             except asyncio.CancelledError as error:
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     raise
-                outcome = self._raised(question, error)  # the policy cancelled something of its own
+                outcome = self._raised(prepared, error)  # the policy itself cancelled a task
             except _ENDING:
                 raise
-            except BaseException as error:  # noqa: BLE001 - as in _called
-                outcome = self._raised(question, error)
+            except BaseException as error:  # noqa: BLE001 - as in _run_inline
+                outcome = self._raised(prepared, error)
             else:
-                outcome = self._answered(question, answer)
-            verdict.is_known(outcome.WhichOneof("verdict"))
+                outcome = self._answered(prepared, answer)
+            verdict.record(outcome.WhichOneof("verdict"))
             return outcome
 
-    async def _in_thread(self, question: _Question) -> Outcome:
-        """Run a blocking function. ``_called`` raises nothing: a StopIteration, say, could not cross a future."""
+    async def _in_thread(self, prepared: _PreparedCall) -> Outcome:
+        """Run a blocking function. ``_run_inline`` does not raise; a future could not pass on a StopIteration."""
         loop, context = asyncio.get_running_loop(), copy_context()
-        return await loop.run_in_executor(self._threads, context.run, self._called, question)
+        return await loop.run_in_executor(self._threads, context.run, self._run_inline, prepared)
 
-    def _answered(self, question: _Question, answer: Any) -> Outcome:
-        """The outcome of what a function returned."""
-        name = question.policy.name
+    def _answered(self, prepared: _PreparedCall, answer: Any) -> Outcome:
+        """The outcome of a function's return value."""
+        name = prepared.policy.name
         try:
-            taken = _as_it_travels(accepted(answer, question.policy.phase), question.request)
-            outcome = outcome_of(taken, question.version)
-        except Exception as error:  # noqa: BLE001 - what cannot be written is no answer either
+            taken = _without_equal_object(accepted(answer, prepared.policy.phase), prepared.request)
+            outcome = outcome_of(taken, prepared.version)
+        except Exception as error:  # noqa: BLE001 - an answer that cannot be encoded is invalid too
             if inspect.iscoroutine(answer):
                 answer.close()  # otherwise Python warns that it was never awaited
-            return self._raised(question, error)
+            return self._raised(prepared, error)
         if isinstance(taken, Failure):
-            self._log_failure(name, question.request.uid, taken.message)
+            self._log_failure(name, prepared.request.uid, taken.message)
         size, limit = outcome.ByteSize(), self._limits.message_bytes - ENVELOPE_BYTES
         if size > limit:
             message = f"policy {name}: the answer has {size} bytes, at most {limit} fit a message: answer with a patch"
-            self._log_failure(name, question.request.uid, message)
-            return failure(message, version=question.version)
+            self._log_failure(name, prepared.request.uid, message)
+            return failure(message, version=prepared.version)
         return outcome
 
-    def _raised(self, question: _Question, error: BaseException) -> Outcome:
-        """The outcome of a function that raised. Its text is shown only if it is one of ours, which hold no values."""
-        name = question.policy.name
+    def _raised(self, prepared: _PreparedCall, error: BaseException) -> Outcome:
+        """The outcome of a function that raised. Only the SDK's own errors show their text, which has no values."""
+        name = prepared.policy.name
         ours = isinstance(error, InvalidAnswerError | InvalidDocumentError)
         what = f"{type(error).__name__}: {error}" if ours else f"{type(error).__name__}; see the worker's log"
-        _LOG.error("policy %s raised (uid %s)", name, question.request.uid, exc_info=error)
-        return failure(f"policy {name} raised {what}", version=question.version)
+        _LOG.error("policy %s raised (uid %s)", name, prepared.request.uid, exc_info=error)
+        return failure(f"policy {name} raised {what}", version=prepared.version)
 
     def _log_failure(self, policy: str, uid: str, message: str) -> None:
         logs.judged.set((policy, uid))
         _LOG.error("policy %s failed: %s (uid %s)", policy, message, uid)
 
 
-def _as_it_travels(answer: Answer, request: Request) -> Answer:
-    """The answer; where it gives the object back untouched, an allow without a change."""
+def _without_equal_object(answer: Answer, request: Request) -> Answer:
+    """The answer; an allow without a change if its object equals the request's."""
     if not isinstance(answer, Allow) or answer.change is None or answer.change.kind is not ChangeKind.OBJECT:
         return answer
     return replace(answer, change=None) if answer.change.content == request.member_text("object") else answer
