@@ -1,4 +1,4 @@
-"""A redis-server for each module, a key file, a queue, and what is logged."""
+"""A redis-server for each module, a key file, and a queue."""
 
 import base64
 import os
@@ -11,10 +11,10 @@ from tests.transports.queue.consumers import Queue
 
 @pytest.fixture(scope="module")
 def redis_server(tmp_path_factory):
-    """One server for all tests of a module; it keeps what it is told through a restart."""
+    """One server for all tests of a module; it keeps its data through a restart."""
     folder = tmp_path_factory.mktemp("redis")
-    with servers.server(folder, "--appendonly", "yes", "--appendfsync", "always") as made:
-        yield made
+    with servers.server(folder, "--appendonly", "yes", "--appendfsync", "always") as started:
+        yield started
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def key_file(tmp_path):
 
 @pytest.fixture
 async def queue(redis, key_file):
-    """The other side of a queue, as a test plays it or looks at it."""
-    made = Queue(redis.url, key_file)
-    yield made
-    await made.client.aclose()
+    """A gateway's side of a queue, and a look at its data in Redis."""
+    opened = Queue(redis.url, key_file)
+    yield opened
+    await opened.client.aclose()

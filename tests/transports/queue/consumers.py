@@ -1,6 +1,4 @@
-"""Both ends of a consumer: a gateway's side that writes and reads what really stands in Redis, and a judge that the
-test has in its hand.
-"""
+"""Both ends of a consumer: a gateway's side that uses Redis directly, and a handler that the test controls."""
 
 import asyncio
 import itertools
@@ -24,7 +22,7 @@ from tests.reports import Reports
 
 STREAM = "test"
 WAIT_SECONDS = 60.0
-"""Seconds after which a test gives up. Sentinels that were not heard of for two seconds do nothing for thirty."""
+"""Seconds after which a test fails. Sentinels that were unreachable for two seconds do nothing for thirty."""
 
 DESCRIBED = pb.DescribeResponse(
     worker="labels", version="1", policies=[pb.PolicyDescription(name="p", phases=[pb.PHASE_VALIDATING])]
@@ -32,7 +30,7 @@ DESCRIBED = pb.DescribeResponse(
 LANE = lane_of(DESCRIBED)
 ALLOW = pb.Outcome(allow=pb.Allow(), version="1")
 ANSWER_SECONDS = 20.0
-"""For an answer of Redis, where that is not what is tested: nobody loses it because this machine has stood still."""
+"""Time limit for answers of Redis where it is not tested: no test fails because this machine has paused."""
 
 PATIENT = ConsumerLimits(answer_seconds=ANSWER_SECONDS)
 
@@ -50,12 +48,12 @@ async def until(condition):
 
 
 def consumer_description(described=DESCRIBED):
-    """As whom a worker stands that describes itself so."""
+    """The ConsumerDescription of a worker with this description."""
     return ConsumerDescription(description=described.SerializeToString(deterministic=True), lane=lane_of(described))
 
 
-class Called:
-    """One call that a judge was given."""
+class ReceivedCall:
+    """One call that a handler received."""
 
     def __init__(self, call, answered, until, once):
         self.call, self.until, self.once = call, until, once
@@ -66,11 +64,11 @@ class Called:
 
 
 class FakeHandler:
-    """A Judging. It answers at once, unless it ``holds``; ``called`` is all that it was called."""
+    """A Handler. It answers at once, unless it ``holds``; ``calls`` are all that it received."""
 
     def __init__(self, *, holds=False):
         self.holds = holds
-        self.called = []
+        self.calls = []
         self.consumer_description = consumer_description()
         self.why = ""
         self.settings = pb.ValidateSettingsResponse()
@@ -85,17 +83,17 @@ class FakeHandler:
             listener()
 
     def handle(self, call, answered, *, until, once):
-        self.called.append(Called(call, answered, until, once))
+        self.calls.append(ReceivedCall(call, answered, until, once))
         if not self.holds:
             asyncio.get_running_loop().call_soon(answered, ALLOW)
 
     async def validate_settings(self, request):
-        self.called.append(request)
+        self.calls.append(request)
         return self.settings
 
     @property
     def documents(self):
-        return [each.call.document for each in self.called]
+        return [each.call.document for each in self.calls]
 
 
 class Queue:
@@ -116,14 +114,14 @@ class Queue:
         return seconds * 1000 + microseconds // 1000
 
     async def listen(self):
-        """Make the stream in which replies come."""
+        """Create the reply stream."""
         name = self.names.replies(self.gateway)
         number = await self.client.xadd(name, {"m": b""})
         await self.client.xdel(name, number)
         return self
 
     async def put(self, document=b"{}", *, number=None, deadline=None, seconds=60.0, once=False, **changed):
-        """Put a call; its id. ``deadline`` in Redis' milliseconds; ``changed`` are fields of the entry, changed."""
+        """Write a call; return its ID. ``deadline`` is in Redis' milliseconds; ``changed`` replaces its fields."""
         call = pb.PolicyCall(policy="p", phase=pb.PHASE_VALIDATING, settings=b"{}", document=document, uid="u")
         return await self.put_request(
             q.Request(call=call, once=once), number=number, deadline=deadline, seconds=seconds, **changed
@@ -153,7 +151,7 @@ class Queue:
         return found
 
     async def reply(self, number, count=1):
-        """The reply to an id, when there are so many; the first."""
+        """The first reply to an ID, once there are so many."""
 
         async def those():
             found = [reply for reply in await self.replies() if reply.id == number]
@@ -163,8 +161,8 @@ class Queue:
 
     async def present(self):
         """The presences by consumer name."""
-        everyone = await self.client.hgetall(self.names.workers)
-        return {name.decode(): read_presence(self.seals, name.decode(), sealed) for name, sealed in everyone.items()}
+        presences = await self.client.hgetall(self.names.workers)
+        return {name.decode(): read_presence(self.seals, name.decode(), sealed) for name, sealed in presences.items()}
 
     async def is_empty(self, lane=LANE):
         """Whether nothing is in the lane, and nothing pending."""
@@ -177,18 +175,18 @@ class Queue:
         return {each["name"].decode() for each in await self.client.xinfo_consumers(self.names.calls(lane), GROUP)}
 
     async def pending(self, lane=LANE):
-        """Entries that are delivered and not done."""
+        """Pending entries."""
         return await self.client.xpending_range(self.names.calls(lane), GROUP, "-", "+", 100)
 
 
 class Running:
-    """A consumer that takes work."""
+    """A consumer that runs."""
 
-    def __init__(self, queue, judge, limits):
-        self.handler = judge
+    def __init__(self, queue, handler, limits):
+        self.handler = handler
         self.events = Reports()
         self.consumer = Consumer(
-            queue.address, queue.names.stream, seals=queue.seals, handler=judge, limits=limits, events=self.events
+            queue.address, queue.names.stream, seals=queue.seals, handler=handler, limits=limits, events=self.events
         )
         self._queue = queue
         self.task = None
@@ -202,12 +200,12 @@ class Running:
         return self
 
     async def ready(self):
-        """Wait until it stands in the queue."""
+        """Wait until it reads calls."""
         await until(lambda: not self.consumer.why)
         return self
 
     async def die(self):
-        """As a process does that is killed: nothing is said to anybody."""
+        """End as a killed process does, without leaving the queue."""
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
 
@@ -218,9 +216,9 @@ class Running:
 
 
 @asynccontextmanager
-async def consuming(queue, judge=None, *, limits=PATIENT, ready=True):
+async def consuming(queue, handler=None, *, limits=PATIENT, ready=True):
     """A consumer of the queue, killed at the end if it still runs."""
-    running = Running(queue, judge or FakeHandler(), limits).start()
+    running = Running(queue, handler or FakeHandler(), limits).start()
     try:
         yield await running.ready() if ready else running
     finally:

@@ -1,4 +1,4 @@
-"""A gateway's end of a queue: a QueueWorker, questions to it, and those who wait for the answers."""
+"""A gateway's end of a queue: a QueueWorker, calls to it, and their answers."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ POLICY = policy("p", phase=Phase.VALIDATING, policy="p", timeout=30.0, worker="l
 
 
 class Gateway:
-    """One QueueWorker; ``events`` are those that it tells of."""
+    """One QueueWorker; ``events`` are those that it reports."""
 
     def __init__(self, url, key_file, limits):
         self.events = Reports()
@@ -30,13 +30,13 @@ class Gateway:
         )
         self._ids = 0
 
-    async def met(self, number=1):
-        """Wait until so many bridges are there."""
+    async def sees_bridges(self, number=1):
+        """Wait until so many bridges are present."""
         await until(lambda: self.events.usable == number)
         return self
 
     def put(self, document=b"{}", *, seconds=30.0, once=False, fits=None, about=POLICY):
-        """Put a question; who waits for its answer."""
+        """Call the worker; return what waits for the answer."""
         self._ids += 1
         call = PolicyCall(
             id=self._ids,
@@ -47,15 +47,15 @@ class Gateway:
             cancellable=not once,
             version="1",
         )
-        return Waiting(self.worker, call, fits)
+        return WaitingCall(self.worker, call, fits)
 
     async def call(self, document=b"{}", **fields):
-        """The answer to a question."""
+        """The answer to a call."""
         return await self.put(document, **fields).answer()
 
 
-class Waiting:
-    """Who waits for an answer. ``answers`` are those that came."""
+class WaitingCall:
+    """Waits for an answer. ``answers`` are those that arrived."""
 
     def __init__(self, worker, call, fits):
         self.answers = []
@@ -75,10 +75,10 @@ class Waiting:
 
 
 @asynccontextmanager
-async def gateway(redis, key_file, **limits):
-    """A gateway at the queue."""
-    made = Gateway(redis if isinstance(redis, str) else redis.url, key_file, limits)
+async def running_gateway(redis, key_file, **limits):
+    """A gateway of the queue."""
+    gateway = Gateway(redis if isinstance(redis, str) else redis.url, key_file, limits)
     try:
-        yield made
+        yield gateway
     finally:
-        await made.worker.close()
+        await gateway.worker.close()

@@ -1,7 +1,6 @@
-"""Whoever can read Redis learns nothing, and whoever can write to it forges nothing.
+"""An attacker who can read Redis learns nothing, and one who can write to it forges nothing.
 
-The attacker has all of Redis, and not the key file: reads every key, writes whatever it likes, moves and repeats what
-it has seen.
+The attacker has full access to Redis, but not the key file: reads and writes every key, moves and replays messages.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from gateway.transports.queue.names import Names
 from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.wire import sealed_presence, sealed_replies
 from tests.transports.queue.consumers import ALLOW, DESCRIBED, LANE, STREAM, FakeHandler, Queue, consuming, until
-from tests.transports.queue.gateways import gateway
+from tests.transports.queue.gateways import running_gateway
 
 SECRET = b"the-password-of-the-database"
 
@@ -44,16 +43,16 @@ async def everything(client):
     return found
 
 
-async def test_who_reads_redis_learns_nothing(redis, queue, key_file):
-    """No word of a document, of settings, of a policy, of an answer or of a description stands in Redis in clear."""
-    judge = FakeHandler(holds=True)
-    async with consuming(queue, judge), gateway(redis, key_file) as made:
-        await made.met()
-        waiting = made.put(b'{"object":{"data":"%s"}}' % SECRET)
-        await until(lambda: judge.called)
+async def test_redis_holds_no_plain_text(redis, queue, key_file):
+    """Documents, settings, policies, answers and descriptions are never in Redis in plain text."""
+    handler = FakeHandler(holds=True)
+    async with consuming(queue, handler), running_gateway(redis, key_file) as gateway:
+        await gateway.sees_bridges()
+        waiting = gateway.put(b'{"object":{"data":"%s"}}' % SECRET)
+        await until(lambda: handler.calls)
         seen = await everything(queue.client)
         answer = pb.Outcome(allow=pb.Allow(json_patch=b"[]"), warnings=[SECRET.decode()], version="1")
-        judge.called[0].answer(answer)
+        handler.calls[0].answer(answer)
         await waiting.answer()
         seen += await everything(queue.client)
     for word in (SECRET, b"uid-1", b"labels", b"object", DESCRIBED.SerializeToString(), b"password"):
@@ -61,30 +60,30 @@ async def test_who_reads_redis_learns_nothing(redis, queue, key_file):
     assert len(seen) > 1000
 
 
-async def test_a_forged_call_is_not_put_to_a_worker(redis, queue, key_file, forged_keys):
-    """Sealed with another key, or with none: the worker hears nothing of it, and the entry is gone."""
+async def test_a_forged_call_reaches_no_worker(redis, queue, key_file, forged_keys):
+    """A call sealed with another key, or not sealed, is removed without calling the worker."""
     async with consuming(queue) as consumer:
         await queue.put_request(q.Request(call=pb.PolicyCall(policy="p")), seals=QueueSeals(STREAM, forged_keys))
         await queue.put(m=pb.PolicyCall(policy="p").SerializeToString())
         await until(queue.is_empty)
-        assert consumer.handler.called == []
+        assert consumer.handler.calls == []
 
 
-async def test_a_forged_answer_is_no_answer(redis, queue, key_file, forged_keys):
-    """The gateway that waits takes nothing but what its own bridges have sealed for it; each attempt is counted."""
-    judge = FakeHandler(holds=True)
-    async with consuming(queue, judge), gateway(redis, key_file) as made:
-        await made.met()
-        waiting = made.put()
-        await until(lambda: judge.called)
-        exchange = made.worker._exchange
+async def test_a_forged_reply_is_dropped(redis, queue, key_file, forged_keys):
+    """The gateway accepts only replies that its bridges have sealed for it, and counts each other one."""
+    handler = FakeHandler(holds=True)
+    async with consuming(queue, handler), running_gateway(redis, key_file) as gateway:
+        await gateway.sees_bridges()
+        waiting = gateway.put()
+        await until(lambda: handler.calls)
+        exchange = gateway.worker._exchange
         entry = (await queue.client.xrange(queue.names.calls(LANE)))[0][1]
         reply = q.Reply(id=entry[b"i"], deadline=int(entry[b"d"]), verdict=ALLOW)
         replies, now = queue.names.replies(exchange.instance), await queue.now()
         forgeries = [
             sealed_replies(QueueSeals(STREAM, forged_keys), exchange.instance, [reply], now),
             q.Replies(replies=[reply], at=now).SerializeToString(),
-            # Authentic, for somebody else.
+            # Authentic, for another gateway.
             sealed_replies(queue.seals, "0" * 32, [reply], now),
             sealed_replies(QueueSeals("other", key_file), exchange.instance, [reply], now),
             # Authentic, of another kind.
@@ -95,46 +94,46 @@ async def test_a_forged_answer_is_no_answer(redis, queue, key_file, forged_keys)
         for forgery in forgeries:
             await queue.client.xadd(replies, {"m": forgery})
         await queue.client.xadd(replies, {"x": forgeries[0]})
-        await until(lambda: made.events["unreadable"] == len(forgeries) + 1)
+        await until(lambda: gateway.events["unreadable"] == len(forgeries) + 1)
         assert waiting.answers == []
-        judge.called[0].answer(pb.Outcome(deny=pb.Deny(message="no"), version="1"))
+        handler.calls[0].answer(pb.Outcome(deny=pb.Deny(message="no"), version="1"))
         assert (await waiting.answer()).message == "no"
 
 
-async def test_an_answer_that_is_shown_again_answers_nothing_else(redis, queue, key_file):
-    """An allow that was seen cannot be had for another call, nor for the same one twice."""
-    judge = FakeHandler(holds=True)
-    async with consuming(queue, judge), gateway(redis, key_file) as made:
-        await made.met()
-        first = made.put(b'{"first":1}')
-        await until(lambda: judge.called)
-        replies = queue.names.replies(made.worker._exchange.instance)
+async def test_a_replayed_reply_answers_no_other_call(redis, queue, key_file):
+    """A recorded allow answers no other call, and the same call only once."""
+    handler = FakeHandler(holds=True)
+    async with consuming(queue, handler), running_gateway(redis, key_file) as gateway:
+        await gateway.sees_bridges()
+        first = gateway.put(b'{"first":1}')
+        await until(lambda: handler.calls)
+        replies = queue.names.replies(gateway.worker._exchange.instance)
         last = (await queue.client.xinfo_stream(replies))["last-generated-id"]
         recorded = asyncio.create_task(queue.client.xread({replies: last}, block=10_000))
         await until(lambda: queue.client.connection_pool._in_use_connections)
-        judge.called.pop().answer()
+        handler.calls.pop().answer()
         assert isinstance(await first.answer(), Allow)
         ((_, ((_, seen),)),) = await recorded
-        second = made.put(b'{"second":2}')
-        await until(lambda: judge.called)
+        second = gateway.put(b'{"second":2}')
+        await until(lambda: handler.calls)
         for _ in range(3):
             await queue.client.xadd(replies, seen)
-        await until(lambda: made.events["unsolicited"] == 3)
+        await until(lambda: gateway.events["unsolicited"] == 3)
         assert second.answers == []
-        judge.called.pop().answer(pb.Outcome(deny=pb.Deny(), version="1"))
+        handler.calls.pop().answer(pb.Outcome(deny=pb.Deny(), version="1"))
         assert not isinstance(await second.answer(), Allow)
         assert first.answers == [Allow(version="1")]
 
 
 async def test_answers_to_another_deadline_or_id_answer_nothing(redis, queue, key_file):
-    """Even sealed with the right key: an answer says to what it is one."""
-    judge = FakeHandler(holds=True)
-    async with consuming(queue, judge), gateway(redis, key_file) as made:
-        await made.met()
-        waiting = made.put()
-        await until(lambda: judge.called)
+    """A reply with the right seal but another deadline or ID is dropped."""
+    handler = FakeHandler(holds=True)
+    async with consuming(queue, handler), running_gateway(redis, key_file) as gateway:
+        await gateway.sees_bridges()
+        waiting = gateway.put()
+        await until(lambda: handler.calls)
         entry = (await queue.client.xrange(queue.names.calls(LANE)))[0][1]
-        instance, now = made.worker._exchange.instance, await queue.now()
+        instance, now = gateway.worker._exchange.instance, await queue.now()
         wrong = [
             q.Reply(id=entry[b"i"], deadline=int(entry[b"d"]) + 1, verdict=ALLOW),
             q.Reply(id=b"87654321", deadline=int(entry[b"d"]), verdict=ALLOW),
@@ -145,7 +144,7 @@ async def test_answers_to_another_deadline_or_id_answer_nothing(redis, queue, ke
         await queue.client.xadd(
             queue.names.replies(instance), {"m": sealed_replies(queue.seals, instance, [], await queue.now())}
         )
-        await until(lambda: made.events["unsolicited"] == len(wrong) + 1)
+        await until(lambda: gateway.events["unsolicited"] == len(wrong) + 1)
         assert waiting.answers == []
         right = q.Reply(id=entry[b"i"], deadline=int(entry[b"d"]))
         await queue.client.xadd(
@@ -154,48 +153,48 @@ async def test_answers_to_another_deadline_or_id_answer_nothing(redis, queue, ke
         assert (await waiting.answer()).reason is Reason.INVALID_RESPONSE
 
 
-async def test_an_call_that_is_moved_or_altered_is_not_put_to_a_worker(redis, queue, key_file):
-    """An authentic entry in another gateway's name, with more time, under another id, or in another queue."""
+async def test_a_call_that_is_moved_or_altered_reaches_no_worker(redis, queue, key_file):
+    """An authentic entry with another gateway, deadline or ID, or in another queue, is dropped."""
     other = Queue(redis.url, key_file, stream="other")
-    judge = FakeHandler(holds=True)
-    async with gateway(redis, key_file) as made, consuming(queue, judge), consuming(other) as elsewhere:
-        await made.met()
-        waiting = made.put()
-        await until(lambda: judge.called)
+    handler = FakeHandler(holds=True)
+    async with running_gateway(redis, key_file) as gateway, consuming(queue, handler), consuming(other) as elsewhere:
+        await gateway.sees_bridges()
+        waiting = gateway.put()
+        await until(lambda: handler.calls)
         entry = (await queue.client.xrange(queue.names.calls(LANE)))[0][1]
         for changed in ({b"g": b"0" * 32}, {b"d": b"%d" % (int(entry[b"d"]) + 1)}, {b"i": b"87654321"}):
             await queue.client.xadd(queue.names.calls(LANE), entry | changed)
         await queue.client.xadd(Names("other").calls(LANE), entry)
         await until(other.is_empty)
-        assert elsewhere.handler.called == []
-        assert len(judge.called) == 1
-        judge.called[0].answer()
+        assert elsewhere.handler.calls == []
+        assert len(handler.calls) == 1
+        handler.calls[0].answer()
         await waiting.answer()
         await until(queue.is_empty)
-        assert len(judge.called) == 1
+        assert len(handler.calls) == 1
     await other.client.aclose()
 
 
-async def test_an_call_that_is_shown_again_has_one_answer(redis, queue, key_file):
-    """A copy of an authentic entry is the same call: answered from memory, and no second answer is believed."""
-    async with consuming(queue, FakeHandler(holds=True)) as consumer, gateway(redis, key_file) as made:
-        await made.met()
-        waiting = made.put(once=True)
-        await until(lambda: consumer.handler.called)
+async def test_a_replayed_call_has_one_answer(redis, queue, key_file):
+    """A copy of an authentic entry is the same call: the bridge replies from memory, which the gateway drops."""
+    async with consuming(queue, FakeHandler(holds=True)) as consumer, running_gateway(redis, key_file) as gateway:
+        await gateway.sees_bridges()
+        waiting = gateway.put(once=True)
+        await until(lambda: consumer.handler.calls)
         entry = (await queue.client.xrange(queue.names.calls(LANE)))[0][1]
-        consumer.handler.called[0].answer()
+        consumer.handler.calls[0].answer()
         assert isinstance(await waiting.answer(), Allow)
         await queue.client.xadd(queue.names.calls(LANE), entry)
-        await until(lambda: made.events["unsolicited"] == 1)
+        await until(lambda: gateway.events["unsolicited"] == 1)
         await until(queue.is_empty)
-        assert len(consumer.handler.called) == 1
+        assert len(consumer.handler.calls) == 1
         assert len(waiting.answers) == 1
 
 
-async def test_a_forged_presence_is_nobody(redis, queue, key_file, forged_keys):
-    """Nobody is described by what somebody else wrote: with another key, name or queue, or what is no message."""
-    async with gateway(redis, key_file) as made:
-        await until(lambda: "no bridge" in made.worker.why)
+async def test_a_forged_presence_is_no_bridge(redis, queue, key_file, forged_keys):
+    """A presence with another key, name or queue, or that is not a message, adds no bridge."""
+    async with running_gateway(redis, key_file) as gateway:
+        await until(lambda: "no bridge" in gateway.worker.why)
         now = await queue.now()
         presence = q.Presence(description=DESCRIBED.SerializeToString(), at=now, lane=LANE, capacity=1)
         fields = {
@@ -207,52 +206,52 @@ async def test_a_forged_presence_is_nobody(redis, queue, key_file, forged_keys):
             b"\xff\xfe": b"",
         }
         await queue.client.hset(queue.names.workers, mapping=fields)
-        await until(lambda: made.events["unreadable"] == len(fields))
-        assert made.worker.live == ()
-        # The same garbage is counted once, and what is authentic is found beside it.
+        await until(lambda: gateway.events["unreadable"] == len(fields))
+        assert gateway.worker.live == ()
+        # The same invalid values are counted once, and an authentic one is found beside them.
         good = sealed_presence(
             queue.seals,
             "good",
             q.Presence(description=presence.description, at=await queue.now(), lane=LANE, capacity=1),
         )
         await queue.client.hset(queue.names.workers, "good", good)
-        await made.met()
-        assert made.events["unreadable"] == len(fields)
+        await gateway.sees_bridges()
+        assert gateway.events["unreadable"] == len(fields)
 
 
-async def test_an_old_presence_is_nobody(redis, queue, key_file):
-    """What a bridge said of itself yesterday, put back, makes nobody believe that it is there; and it is removed."""
-    async with gateway(redis, key_file) as made:
+async def test_a_replayed_presence_is_no_bridge(redis, queue, key_file):
+    """An old presence that is written again adds no bridge, and is removed."""
+    async with running_gateway(redis, key_file) as gateway:
         old = q.Presence(
             description=DESCRIBED.SerializeToString(), at=await queue.now() - 70_000, lane=LANE, capacity=1
         )
         await queue.client.hset(queue.names.workers, "old", sealed_presence(queue.seals, "old", old))
-        await until(lambda: made.worker._exchange.has_looked)
+        await until(lambda: gateway.worker._exchange.has_looked)
 
         async def removed():
             return not await queue.client.hexists(queue.names.workers, "old")
 
         await until(removed)
-        assert made.worker.live == ()
+        assert gateway.worker.live == ()
 
 
 @pytest.mark.parametrize("what", ["workers", "replies", "lane"])
-async def test_a_name_of_another_type_breaks_nothing_for_good(redis, queue, key_file, what):
-    """A string where a hash or a stream should be: calls fail by a named failure, and go through when it is gone."""
-    async with consuming(queue), gateway(redis, key_file, queue_redis_seconds=0.5) as made:
-        await made.met()
+async def test_a_key_of_another_type(redis, queue, key_file, what):
+    """With a string in place of a hash or stream calls fail with a reason code; they succeed once it is deleted."""
+    async with consuming(queue), running_gateway(redis, key_file, queue_redis_seconds=0.5) as gateway:
+        await gateway.sees_bridges()
         name = {
             "workers": queue.names.workers,
-            "replies": queue.names.replies(made.worker._exchange.instance),
+            "replies": queue.names.replies(gateway.worker._exchange.instance),
             "lane": queue.names.calls(LANE),
         }[what]
         await queue.client.set(name, "x")
-        waiting = made.put(seconds=2.0)
+        waiting = gateway.put(seconds=2.0)
         answer = await waiting.answer()
         assert isinstance(answer, Allow) or answer.reason in {Reason.WORKER_UNAVAILABLE, Reason.WORKER_TIMEOUT}
         await queue.client.delete(name)
 
         async def works():
-            return isinstance(await made.call(seconds=2.0), Allow)
+            return isinstance(await gateway.call(seconds=2.0), Allow)
 
         await until(works)

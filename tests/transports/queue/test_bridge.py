@@ -1,4 +1,4 @@
-"""A bridge is told to stop: once, once more, and by whoever says everything twice."""
+"""A bridge that gets one stop signal, or two."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -17,19 +17,21 @@ from tests.transports.queue.consumers import ALLOW, STREAM, until
 
 @pytest.fixture
 async def queue(queue):
-    """It listens, as a gateway does."""
+    """With a reply stream, as a gateway has."""
     return await queue.listen()
 
 
 @asynccontextmanager
 async def bridging(queue, target):
-    """A bridge to the worker there: what it is stopped with, and its run."""
+    """A bridge to the worker at ``target``: its stop event, and its task."""
     stop = asyncio.Event()
     worker = GrpcTarget(target=target, directory="")
-    made = Bridge(queue.address, STREAM, seals=queue.seals, worker=worker, limits=TransportLimits(worker_connections=1))
-    running = asyncio.create_task(made.run(stop))
+    bridge = Bridge(
+        queue.address, STREAM, seals=queue.seals, worker=worker, limits=TransportLimits(worker_connections=1)
+    )
+    running = asyncio.create_task(bridge.run(stop))
     try:
-        await until(lambda: not made.why)
+        await until(lambda: not bridge.why)
         yield stop, running
     finally:
         running.cancel()
@@ -37,12 +39,12 @@ async def bridging(queue, target):
 
 
 async def is_gone(queue):
-    """Whether no bridge stands in the queue."""
+    """Whether no bridge is present."""
     return not await queue.present()
 
 
-async def test_two_words_to_stop_at_once_are_one(queue, monkeypatch):
-    """What was taken is answered, although the second one comes before the answer."""
+async def test_two_stop_signals_at_once_are_one(queue, monkeypatch):
+    """The call in hand is answered, although the second signal comes before its answer."""
     monkeypatch.setattr(module, "AGAIN_SECONDS", 600.0)
     gate = Gate(answer(allow=ALLOW.allow))
     async with scripted("p", review=gate) as target, bridging(queue, target) as (stop, running):
@@ -56,8 +58,8 @@ async def test_two_words_to_stop_at_once_are_one(queue, monkeypatch):
         await asyncio.wait_for(running, 60)
 
 
-async def test_a_later_word_to_stop_ends_it_at_once(queue, monkeypatch):
-    """Although its worker has not answered."""
+async def test_a_later_stop_signal_ends_it_at_once(queue, monkeypatch):
+    """A later second signal ends the bridge, although its worker has not answered."""
     monkeypatch.setattr(module, "AGAIN_SECONDS", 0.0)
     gate = Gate()
     async with scripted("p", review=gate) as target, bridging(queue, target) as (stop, running):
@@ -65,13 +67,13 @@ async def test_a_later_word_to_stop_ends_it_at_once(queue, monkeypatch):
         await until(lambda: gate.calls)
         stop.set()
         await until(lambda: is_gone(queue))
-        # Whenever it is counted from.
+        # The signal is repeated until AGAIN_SECONDS have passed.
         await until(lambda: stop.set() or running.done())
         assert not await queue.replies()
 
 
 async def _put(queue):
-    """Put a call where the only bridge takes from."""
+    """Write a call to the lane of the only bridge."""
     (presence,) = (await queue.present()).values()
     call = pb.PolicyCall(policy="p", phase=pb.PHASE_VALIDATING, settings=b"{}", document=b"{}", uid="u")
     return await queue.put_request(q.Request(call=call), lane=presence.lane, to=presence.lane)

@@ -1,4 +1,4 @@
-"""Redis' clock is known to half of the quickest round trip, whatever our own shows."""
+"""Redis' clock is known to half of the shortest round trip, whatever the local clock shows."""
 
 import pytest
 from hypothesis import given
@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from gateway.transports.queue.clock import RedisClock
 
 
-def called(clock, *, at, there, took, share=0.5):
-    """TIME was called at ``at``, when it was ``there``, answered after ``took``; ``share`` of it was the way there."""
-    said = there + took * share
-    clock.sample(at, at + took, int(said), int(said % 1 * 1e6))
+def sample(clock, *, at, there, took, share=0.5):
+    """Sample TIME: sent at ``at``, at Redis' time ``there``; ``share`` of the round trip ``took`` was the request."""
+    answer = there + took * share
+    clock.sample(at, at + took, int(answer), int(answer % 1 * 1e6))
 
 
 @pytest.mark.property
@@ -18,37 +18,37 @@ def called(clock, *, at, there, took, share=0.5):
     trips=st.lists(st.tuples(st.floats(0.0, 0.5), st.floats(0, 1)), min_size=1, max_size=20),
     ahead=st.floats(-1e6, 1e9),
 )
-def test_it_is_wrong_by_half_of_the_quickest_round_trip_at_most(trips, ahead):
-    """However the round trips are shared between both ways."""
+def test_it_is_wrong_by_half_of_the_shortest_round_trip_at_most(trips, ahead):
+    """The error is at most half of the shortest round trip, however it divides into both ways."""
     clock = RedisClock(lambda: 2000.0)
     for number, (took, share) in enumerate(trips):
         at = 2_000_000.0 + number
-        called(clock, at=at, there=at + ahead, took=took, share=share)
+        sample(clock, at=at, there=at + ahead, took=took, share=share)
     kept = trips[-8:]
     error = abs(clock.at(3_000_000.0) / 1000 - (3_000_000.0 + ahead))
     assert error <= min(took for took, _ in kept) / 2 + 0.003
 
 
-def test_a_clock_that_was_set_is_believed_at_once():
-    """Samples that cannot both be true: another server answers now."""
+def test_a_clock_that_was_set():
+    """A sample that contradicts the earlier ones replaces them: another server answers now."""
     clock = RedisClock(lambda: 0.0)
-    called(clock, at=0.0, there=1000.0, took=0.001)
-    called(clock, at=1.0, there=901.0, took=0.2)
+    sample(clock, at=0.0, there=1000.0, took=0.001)
+    sample(clock, at=1.0, there=901.0, took=0.2)
     assert abs(clock.at(1.0) - 901_000) <= 100
 
 
-def test_moments_there_are_moments_here():
-    """``until`` undoes ``at``."""
+def test_both_directions_agree():
+    """``until`` is the inverse of ``at``."""
     clock = RedisClock(lambda: 5.0)
-    called(clock, at=1.0, there=1_700_000_000.0, took=0.0)
+    sample(clock, at=1.0, there=1_700_000_000.0, took=0.0)
     assert clock.now() == 1_700_000_004_000
     assert abs(clock.until(clock.at(7.25)) - 7.25) < 0.002
 
 
-def test_a_moment_beyond_all_time_is_the_end_of_it():
-    """A deadline that never comes is a number all the same."""
+def test_times_are_limited():
+    """Infinite deadlines become the largest number, negative ones 0."""
     clock = RedisClock(lambda: 0.0)
-    called(clock, at=0.0, there=1000.0, took=0.0)
+    sample(clock, at=0.0, there=1000.0, took=0.0)
     assert clock.at(float("inf")) == 2**52
     assert clock.at(-1e12) == 0
 

@@ -1,4 +1,4 @@
-"""Consumers that die, and those that are told to stop: what they had is answered, by them or by others."""
+"""Consumers that die or stop: the calls that they had in hand are answered, by them or by other consumers."""
 
 import asyncio
 from itertools import pairwise
@@ -25,19 +25,19 @@ pytestmark = pytest.mark.faults
 
 @pytest.fixture
 async def queue(queue):
-    """It listens, as a gateway does."""
+    """With a reply stream, as a gateway has."""
     return await queue.listen()
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    """What a consumer does each second it does all the time, and it takes the dead for dead sooner."""
+    """Heartbeats all the time instead of each second, and consumers count as dead sooner."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.02)
     monkeypatch.setattr(heartbeat, "DEAD_SECONDS", 0.2)
 
 
 async def dead(queue, *times):
-    """Entries are given to a consumer that does nothing with them; their ids. So often as ``times`` says, each."""
+    """Deliver entries to a dead consumer, each as often as ``times`` states."""
     for number, often in enumerate(times):
         name = queue.names.calls(LANE)
         consumer = f"dead-{number}"
@@ -50,12 +50,12 @@ async def dead(queue, *times):
 
 
 async def group(queue):
-    """Make the lane's group, as a consumer before did."""
+    """Create the lane's group, as an earlier consumer did."""
     await queue.client.xgroup_create(queue.names.calls(LANE), GROUP, "0", mkstream=True)
 
 
 async def test_work_of_a_dead_consumer_is_claimed(queue, quick):
-    """Another one answers it."""
+    """Another consumer answers it."""
     await group(queue)
     number = await queue.put()
     await dead(queue, 1)
@@ -65,9 +65,9 @@ async def test_work_of_a_dead_consumer_is_claimed(queue, quick):
         await until(queue.is_empty)
 
 
-async def test_a_busy_consumer_takes_over_from_the_dead(queue, quick):
-    """Work of a dead consumer does not wait until a living one has room: under load nobody ever has. As much as it has
-    room for altogether is taken on top, and no more.
+async def test_a_busy_consumer_claims_entries_of_dead_ones(queue, quick):
+    """Entries of a dead consumer do not wait until another one has room. It claims as many entries as it has room for
+    altogether, and no more.
     """
     await group(queue)
     left = [await queue.put(b"left %d" % number) for number in range(5)]
@@ -75,27 +75,27 @@ async def test_a_busy_consumer_takes_over_from_the_dead(queue, quick):
     limits = ConsumerLimits(in_flight=3, answer_seconds=ANSWER_SECONDS)
     async with consuming(queue, FakeHandler(holds=True), limits=limits) as busy:
         fresh = [await queue.put(b"fresh %d" % number) for number in range(9)]
-        await until(lambda: len(busy.handler.called) == 6)
+        await until(lambda: len(busy.handler.calls) == 6)
         for _ in range(20):
-            beats = await queue.client.hget(queue.names.workers, busy.name)
-            await until(lambda beats=beats: beaten(queue, busy, beats))
-        assert len(busy.handler.called) == 6
+            presence = await queue.client.hget(queue.names.workers, busy.name)
+            await until(lambda presence=presence: has_renewed(queue, busy, presence))
+        assert len(busy.handler.calls) == 6
         busy.handler.holds = False
-        for called in tuple(busy.handler.called):
+        for called in tuple(busy.handler.calls):
             called.answer()
         for number in (*left, *fresh):
             assert (await queue.reply(number)).verdict == ALLOW
         await until(queue.is_empty)
-        assert len(busy.handler.called) == 14
+        assert len(busy.handler.calls) == 14
 
 
-async def beaten(queue, consumer, before):
-    """Whether it has said something new of itself."""
+async def has_renewed(queue, consumer, before):
+    """Whether a consumer has written a new presence."""
     return await queue.client.hget(queue.names.workers, consumer.name) != before
 
 
-async def test_side_effects_are_not_had_twice(queue, quick):
-    """A call of a policy with side effects that was given to a consumer that died is not put again."""
+async def test_side_effects_happen_once(queue, quick):
+    """A call with side effects that was delivered to a dead consumer is not repeated."""
     await group(queue)
     number = await queue.put(once=True)
     await dead(queue, 1)
@@ -103,36 +103,36 @@ async def test_side_effects_are_not_had_twice(queue, quick):
         error = (await queue.reply(number)).error
         assert error.reason == "WORKER_UNAVAILABLE"
         assert "may have had its effect" in error.message
-        assert running.handler.called == []
+        assert running.handler.calls == []
         await until(queue.is_empty)
 
 
-async def test_an_call_that_ends_its_consumers(queue, quick):
-    """After two of them nobody is given it any more; one that only one has died of is put once more."""
+async def test_a_call_that_crashes_its_consumers(queue, quick):
+    """A call is refused after two consumers have died with it; after one, it is repeated once."""
     await group(queue)
-    first, second = await queue.put(b"poison"), await queue.put(b"unlucky")
+    first, second = await queue.put(b"poison"), await queue.put(b"repeated")
     await dead(queue, 2, 1)
     async with consuming(queue) as running:
         assert "may crash them" in (await queue.reply(first)).error.message
         assert (await queue.reply(second)).verdict == ALLOW
-        assert running.handler.documents == [b"unlucky"]
+        assert running.handler.documents == [b"repeated"]
         assert running.events["poison"] == 1
         await until(queue.is_empty)
 
 
 async def test_expired_work_of_a_dead_consumer(queue, quick):
-    """It is dropped."""
+    """A claimed entry whose deadline is over is dropped."""
     await group(queue)
     await queue.put(deadline=await queue.now() - 1)
     await dead(queue, 1)
     async with consuming(queue) as running:
         await until(lambda: running.events["expired"])
         await until(queue.is_empty)
-        assert running.handler.called == []
+        assert running.handler.calls == []
 
 
-async def test_cancelled_work_of_a_dead_consumer(queue, quick):
-    """An entry that its gateway has deleted does not stay pending for ever."""
+async def test_canceled_work_of_a_dead_consumer(queue, quick):
+    """An entry that its gateway has deleted does not stay pending."""
     await group(queue)
     await queue.put()
     await dead(queue, 1)
@@ -142,15 +142,15 @@ async def test_cancelled_work_of_a_dead_consumer(queue, quick):
     assert len(await queue.pending()) == 1
     async with consuming(queue) as running:
         await until(queue.is_empty)
-        assert running.handler.called == []
+        assert running.handler.calls == []
 
 
-async def test_what_is_in_hand_is_renewed(queue, monkeypatch):
-    """A living consumer's slow work is never idle for long, and stays delivered once."""
+async def test_entries_in_hand_are_renewed(queue, monkeypatch):
+    """Renewals reset the idle time of an entry, and do not count as deliveries."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.02)
     async with consuming(queue, FakeHandler(holds=True)) as running:
         number = await queue.put()
-        await until(lambda: running.handler.called)
+        await until(lambda: running.handler.calls)
         idle = []
 
         async def renewed():
@@ -160,14 +160,12 @@ async def test_what_is_in_hand_is_renewed(queue, monkeypatch):
             return sum(later < before for before, later in pairwise(idle)) >= 3
 
         await until(renewed)
-        running.handler.called[0].answer()
+        running.handler.calls[0].answer()
         await queue.reply(number)
 
 
 async def test_a_read_whose_answer_was_lost(queue):
-    """What was delivered to this very consumer, and never came into its hands, nobody has been called: it is put once,
-    side effects or not.
-    """
+    """Entries of a read whose answer was lost are handled once, side effects or not: they reached no worker."""
     await group(queue)
     numbers = [await queue.put(once=True), await queue.put()]
     running = Running(queue, FakeHandler(), PATIENT)
@@ -177,12 +175,12 @@ async def test_a_read_whose_answer_was_lost(queue):
     for number in numbers:
         assert (await queue.reply(number)).verdict == ALLOW
     await until(queue.is_empty)
-    assert len(running.handler.called) == 2
+    assert len(running.handler.calls) == 2
     await running.stop()
 
 
 async def test_consumers_that_are_gone_for_good(queue, quick, monkeypatch):
-    """They are removed from the group; one that still has something is not."""
+    """Dead consumers are removed from the group, unless they have pending entries."""
     monkeypatch.setattr(heartbeat, "TIDY_SECONDS", 0.0)
     monkeypatch.setattr(heartbeat, "GONE_SECONDS", 0.1)
     monkeypatch.setattr(heartbeat, "DEAD_SECONDS", 1000.0)
@@ -198,7 +196,7 @@ async def test_consumers_that_are_gone_for_good(queue, quick, monkeypatch):
 
         await until(gone)
         assert "dead-0" in await queue.consumers()
-        # Something may be given back at any moment.
+        # Entries may be given back at any moment.
         assert NO_CONSUMER in await queue.consumers()
         assert await queue.reply(await queue.put())
         assert running.name in await queue.consumers()
@@ -207,11 +205,11 @@ async def test_consumers_that_are_gone_for_good(queue, quick, monkeypatch):
 # ------------------------------------------------------------------------------------------------- stopping
 
 
-async def test_stopping_answers_what_was_taken(queue):
-    """It ends when that is written, takes nothing more, and leaves nothing of its own behind."""
+async def test_stopping_answers_calls_in_hand(queue):
+    """The consumer ends when the replies are written, reads no more calls, and removes its data from Redis."""
     async with consuming(queue, FakeHandler(holds=True)) as running:
         number = await queue.put(b"taken")
-        await until(lambda: running.handler.called)
+        await until(lambda: running.handler.calls)
         running.consumer.stop()
 
         async def reads_no_more():
@@ -220,7 +218,7 @@ async def test_stopping_answers_what_was_taken(queue):
         await until(reads_no_more)
         await queue.put(b"after")
         assert not running.task.done()
-        running.handler.called[0].answer()
+        running.handler.calls[0].answer()
         await asyncio.wait_for(running.task, 30)
         assert (await queue.reply(number)).verdict == ALLOW
         assert await queue.consumers() == set()
@@ -229,15 +227,15 @@ async def test_stopping_answers_what_was_taken(queue):
         assert await queue.client.xlen(queue.names.calls(LANE)) == 1
 
 
-async def test_stopping_while_nothing_is_there(queue):
-    """It ends at once."""
+async def test_stopping_with_nothing_in_hand(queue):
+    """The consumer ends at once."""
     async with consuming(queue) as running:
         await running.stop()
     assert await queue.present() == {}
 
 
-async def test_a_consumer_that_is_broken_off_while_redis_fails(queue, monkeypatch):
-    """Both at the same moment: it ends."""
+async def test_a_consumer_that_is_canceled_while_redis_fails(queue, monkeypatch):
+    """A cancellation at the moment of an error still ends the consumer."""
 
     async def keep(self, redis):
         try:
@@ -254,14 +252,14 @@ async def test_a_consumer_that_is_broken_off_while_redis_fails(queue, monkeypatc
         assert done
 
 
-async def test_what_is_in_hand_when_it_is_killed(queue, quick):
-    """Another consumer answers all of it: nothing is lost."""
+async def test_calls_in_hand_of_a_killed_consumer(queue, quick):
+    """Another consumer answers all calls of a killed one."""
     async with consuming(queue, FakeHandler(holds=True)) as first:
         numbers = [await queue.put(b"%d" % index) for index in range(20)]
-        await until(lambda: len(first.handler.called) == 20)
+        await until(lambda: len(first.handler.calls) == 20)
         await first.die()
         async with consuming(queue) as second:
             for number in numbers:
                 assert (await queue.reply(number)).verdict == ALLOW
             await until(queue.is_empty)
-            assert len(second.handler.called) == 20
+            assert len(second.handler.calls) == 20

@@ -7,8 +7,7 @@ import pytest
 
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import ConsumerLimits
-from gateway.transports.queue import heartbeat
-from gateway.transports.queue import reply_writer as answering
+from gateway.transports.queue import heartbeat, reply_writer
 from tests.caching import servers
 from tests.docs.pages import blocks
 from tests.transports.queue.consumers import (
@@ -29,33 +28,33 @@ pytestmark = pytest.mark.faults
 
 @pytest.fixture
 async def queue(queue):
-    """It listens, as a gateway does."""
+    """With a reply stream, as a gateway has."""
     return await queue.listen()
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """By what an answer is late: it stands still, and the test moves it to the end of a call's time."""
+    """The clock of the reply writer: it stands still until the test moves it to a call's deadline."""
     stopped = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(answering, "monotonic", lambda: stopped.now)
+    monkeypatch.setattr(reply_writer, "monotonic", lambda: stopped.now)
     return stopped
 
 
 async def away(running):
-    """Wait until the consumer has noticed."""
+    """Wait until the consumer has noticed that Redis is unavailable."""
     await until(lambda: "Redis is unavailable" in running.consumer.why)
 
 
 async def restart(server, *, empty=False):
-    """As a node does that loses its power."""
+    """Kill the server, as a power failure does, and start it again."""
     await asyncio.to_thread(server.kill)
     if empty:
         server.forget()
     await asyncio.to_thread(server.start)
 
 
-async def test_a_redis_that_is_not_there_yet(tmp_path, key_file):
-    """The consumer waits for it, says why it takes nothing, and takes what is there when it comes."""
+async def test_a_redis_that_starts_later(tmp_path, key_file):
+    """The consumer waits for Redis, reports why it reads no calls, and reads them once Redis is available."""
     with servers.server(tmp_path) as server:
         server.kill()
         queue = Queue(server.url, key_file)
@@ -69,14 +68,14 @@ async def test_a_redis_that_is_not_there_yet(tmp_path, key_file):
 
 
 async def test_a_restart_with_its_data(queue, redis):
-    """Nothing is lost: what was in hand is answered, once, and so is what was waiting."""
+    """Calls in hand and waiting calls are answered once each."""
     limits = ConsumerLimits(in_flight=1, answer_seconds=ANSWER_SECONDS)
     async with consuming(queue, FakeHandler(holds=True), limits=limits) as running:
         numbers = [await queue.put(b"in hand"), await queue.put(b"waiting", once=True)]
-        await until(lambda: running.handler.called)
+        await until(lambda: running.handler.calls)
         await asyncio.to_thread(redis.kill)
         await away(running)
-        running.handler.called[0].answer()
+        running.handler.calls[0].answer()
         running.handler.holds = False
         await asyncio.to_thread(redis.start)
         for number in numbers:
@@ -86,19 +85,19 @@ async def test_a_restart_with_its_data(queue, redis):
 
 
 async def test_a_restart_without_its_data(queue, redis):
-    """Group and presence are made again; what is called again is answered from what is in hand."""
+    """The consumer creates group and presence again, and answers a repeated call that it has in hand."""
     async with consuming(queue, FakeHandler(holds=True)) as running:
         deadline = await queue.now() + 60_000
         number = await queue.put(deadline=deadline)
-        await until(lambda: running.handler.called)
+        await until(lambda: running.handler.calls)
         await restart(redis, empty=True)
         await queue.listen()
         await queue.put(number=number, deadline=deadline)
         await until(lambda: running.events["repeated"])
-        running.handler.called[0].answer()
+        running.handler.calls[0].answer()
         assert (await queue.reply(number)).verdict == ALLOW
         await until(queue.is_empty)
-        assert len(running.handler.called) == 1
+        assert len(running.handler.calls) == 1
 
         async def present():
             return running.name in await queue.present()
@@ -107,7 +106,7 @@ async def test_a_restart_without_its_data(queue, redis):
 
 
 async def test_data_that_vanishes_under_a_running_consumer(queue):
-    """FLUSHALL, too: the group is made again, and what is put then is answered."""
+    """After FLUSHALL the group is created again, and later calls are answered."""
     async with consuming(queue) as running:
         await queue.reply(await queue.put())
         await queue.client.flushall()
@@ -117,13 +116,13 @@ async def test_data_that_vanishes_under_a_running_consumer(queue):
 
 
 async def test_a_redis_that_hangs(queue, redis):
-    """Its answers have a time limit; when it goes on, so does the consumer, and an answer of that time is written."""
+    """Answers of Redis have a time limit; when it continues, the consumer writes the waiting reply."""
     limits = ConsumerLimits(answer_seconds=0.2)
     async with consuming(queue, FakeHandler(holds=True), limits=limits) as running:
         number = await queue.put(seconds=60)
-        await until(lambda: running.handler.called)
+        await until(lambda: running.handler.calls)
         redis.pause()
-        running.handler.called[0].answer()
+        running.handler.calls[0].answer()
         await away(running)
         redis.resume()
         assert (await queue.reply(number)).verdict == ALLOW
@@ -131,10 +130,10 @@ async def test_a_redis_that_hangs(queue, redis):
 
 
 async def test_an_answer_that_is_late_when_redis_is_back(queue, redis, clock):
-    """Nobody waits for it: it is dropped, and its entry is done."""
+    """The reply is dropped, and its entry acknowledged."""
     async with consuming(queue, FakeHandler(holds=True)) as running:
         await queue.put()
-        (called,) = await until(lambda: running.handler.called)
+        (called,) = await until(lambda: running.handler.calls)
         await asyncio.to_thread(redis.kill)
         await away(running)
         called.answer()
@@ -147,10 +146,10 @@ async def test_an_answer_that_is_late_when_redis_is_back(queue, redis, clock):
 
 
 async def test_stopping_while_redis_is_away(queue, redis, clock):
-    """It waits for Redis as long as somebody waits for an answer, and no longer."""
+    """A stopping consumer waits for Redis until the deadline of its last call."""
     async with consuming(queue, FakeHandler(holds=True)) as running:
         await queue.put()
-        (called,) = await until(lambda: running.handler.called)
+        (called,) = await until(lambda: running.handler.calls)
         await asyncio.to_thread(redis.kill)
         await away(running)
         running.consumer.stop()
@@ -164,16 +163,16 @@ async def test_stopping_while_redis_is_away(queue, redis, clock):
 
 
 async def test_a_full_redis(queue, redis, monkeypatch, clock):
-    """Answers wait for memory, those that nobody waits for are given up, which frees some; then all are written."""
-    monkeypatch.setattr(answering, "FULL_SECONDS", 0.02)
+    """Replies wait for memory; late ones are dropped and their entries deleted, which frees some."""
+    monkeypatch.setattr(reply_writer, "FULL_SECONDS", 0.02)
     async with consuming(queue, FakeHandler(holds=True)) as running:
         late, number = await queue.put(b"late", seconds=50), await queue.put(b"timely", seconds=60)
-        await until(lambda: len(running.handler.called) == 2)
+        await until(lambda: len(running.handler.calls) == 2)
         await queue.client.config_set("maxmemory", 1)
-        for called in running.handler.called:
+        for called in running.handler.calls:
             called.answer()
         await until(lambda: "no free memory" in running.consumer.why)
-        clock.now = running.handler.called[0].until
+        clock.now = running.handler.calls[0].until
         await until(lambda: running.events["late"] == 1)
         assert await queue.client.xlen(queue.names.calls(LANE)) == 1
         assert not running.task.done()
@@ -184,8 +183,8 @@ async def test_a_full_redis(queue, redis, monkeypatch, clock):
         await until(lambda: not running.consumer.why)
 
 
-async def test_something_else_where_the_queue_should_be(queue, log):
-    """The log says so, and when it is gone the consumer works."""
+async def test_a_lane_of_another_type(queue, log):
+    """The consumer reconnects until the key is deleted, and logs no internal error."""
     await queue.client.set(queue.names.calls(LANE), "something else")
     async with consuming(queue, ready=False) as running:
         await until(lambda: running.events["redis_lost"] > 2)
@@ -195,7 +194,7 @@ async def test_something_else_where_the_queue_should_be(queue, log):
 
 
 async def test_a_user_with_no_more_rights_than_documented(queue, redis, monkeypatch):
-    """The ACL of docs/queues.md is enough for all that a consumer does, claims and its departure included."""
+    """The ACL of docs/queues.md permits all that a consumer does, claims and leaving included."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.02)
     monkeypatch.setattr(heartbeat, "DEAD_SECONDS", 0.2)
     monkeypatch.setattr(heartbeat, "TIDY_SECONDS", 0.0)
@@ -207,7 +206,7 @@ async def test_a_user_with_no_more_rights_than_documented(queue, redis, monkeypa
     limited = _Elsewhere(queue, redis.url.replace("redis://", "redis://bridge:secret@"))
     first = Running(limited, FakeHandler(holds=True), PATIENT).start()
     number = await queue.put()
-    await until(lambda: first.handler.called)
+    await until(lambda: first.handler.calls)
     await queue.client.xgroup_createconsumer(queue.names.calls(LANE), "workers", "gone")
     await first.die()
     second = Running(limited, FakeHandler(), PATIENT).start()
@@ -224,7 +223,7 @@ async def test_a_user_with_no_more_rights_than_documented(queue, redis, monkeypa
 
 
 async def test_a_cluster(tmp_path, key_file):
-    """Everything of one queue is in one slot: its transactions work there."""
+    """All keys of a queue are in one slot, so its transactions work in a cluster."""
     with servers.cluster(tmp_path) as nodes:
         url = nodes[0].url.replace("redis://", "redis+cluster://")
         probe = Queue(nodes[0].url, key_file)
@@ -247,7 +246,7 @@ async def test_a_cluster(tmp_path, key_file):
 
 
 async def test_a_failover(tmp_path, key_file):
-    """Sentinels name another master: the consumer goes over to it, and answers there what it has in hand."""
+    """After a failover the consumer connects to the new master, and writes its replies there."""
     with servers.sentinels(tmp_path) as (master, replica, watchers):
         hosts = ",".join(f"127.0.0.1:{each.port}" for each in watchers)
         queue = await Queue(master.url, key_file).listen()
@@ -258,10 +257,10 @@ async def test_a_failover(tmp_path, key_file):
         try:
             await running.ready()
             number = await queue.put(seconds=60)
-            await until(lambda: running.handler.called)
+            await until(lambda: running.handler.calls)
             await queue.client.execute_command("WAIT", 1, 10_000)
             await asyncio.to_thread(master.kill)
-            running.handler.called[0].answer()
+            running.handler.calls[0].answer()
 
             async def promoted():
                 return (await after.client.info("replication"))["role"] == "master"
@@ -269,7 +268,7 @@ async def test_a_failover(tmp_path, key_file):
             await until(promoted)
             assert (await after.reply(number)).verdict == ALLOW
             await until(after.is_empty)
-            assert len(running.handler.called) == 1
+            assert len(running.handler.calls) == 1
         finally:
             await running.die()
             await queue.client.aclose()
@@ -277,7 +276,7 @@ async def test_a_failover(tmp_path, key_file):
 
 
 class _Elsewhere:
-    """A queue that is reached by another URL."""
+    """A queue with another URL."""
 
     def __init__(self, queue, url):
         self.address = redis_address(url)

@@ -1,4 +1,4 @@
-"""How a bridge calls its worker: as a gateway would, and its outcomes come out as the worker gave them."""
+"""A bridge calls its worker as a gateway would, and forwards outcomes unchanged."""
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,7 +20,7 @@ from tests.transports.queue.consumers import until
 LIMITS = TransportLimits(worker_connections=1)
 
 
-class Calling:
+class ForwarderClient:
     """A GrpcForwarder in front of one or more addresses."""
 
     def __init__(self, *targets, limits=LIMITS):
@@ -28,30 +28,30 @@ class Calling:
             return targets
 
         self.worker = GrpcWorker("queue", targets[0], limits, resolving=resolving, reading=unchanged)
-        self.relaying = GrpcForwarder(self.worker)
+        self.forwarder = GrpcForwarder(self.worker)
 
     async def consumer_description(self):
-        return await until(lambda: self.relaying.consumer_description)
+        return await until(lambda: self.forwarder.consumer_description)
 
     async def call(self, document=b"{}", *, policy="p", once=False, seconds=30.0, phase=pb.PHASE_VALIDATING, **fields):
-        """What is said to a call."""
-        said = asyncio.get_running_loop().create_future()
+        """The result of a call."""
+        result = asyncio.get_running_loop().create_future()
         called = pb.PolicyCall(policy=policy, phase=phase, settings=b"{}", document=document, uid="u", **fields)
-        self.relaying.handle(called, said.set_result, until=monotonic() + seconds, once=once)
-        assert not said.done()
-        return await asyncio.wait_for(said, 60)
+        self.forwarder.handle(called, result.set_result, until=monotonic() + seconds, once=once)
+        assert not result.done()
+        return await asyncio.wait_for(result, 60)
 
 
 @asynccontextmanager
-async def relaying(*workers, limits=LIMITS):
-    """Of scripted workers, each given as keyword arguments of ``scripted``."""
+async def forwarding(*workers, limits=LIMITS):
+    """A client of scripted workers, each given as keyword arguments of ``scripted``."""
     async with AsyncExitStack() as stack:
         targets = [await stack.enter_async_context(scripted("p", **worker)) for worker in workers]
-        calling = Calling(*targets, limits=limits)
+        client = ForwarderClient(*targets, limits=limits)
         try:
-            yield calling
+            yield client
         finally:
-            await calling.worker.close()
+            await client.worker.close()
 
 
 def outcome(content):
@@ -63,8 +63,8 @@ DENIAL = {"deny": pb.Deny(code=418, message="no"), "warnings": ["w"], "audit_ann
 
 
 @pytest.mark.parametrize("by", ["stream", "call"])
-async def test_an_outcome_comes_out_as_it_was_given(by):
-    """By stream and by call, whatever is in it, and nothing is looked into."""
+async def test_an_outcome_is_forwarded_unchanged(by):
+    """By stream and by call, valid or not, an outcome is not validated."""
     for content in (
         answer(**DENIAL),
         answer(
@@ -74,99 +74,99 @@ async def test_an_outcome_comes_out_as_it_was_given(by):
         answer(failure=pb.Failure(message="sorry", reason=pb.FAILURE_REASON_UNKNOWN_POLICY), version="1"),
     ):
         ways = {"review": always(content)} | ({"stream": Streams(answering(content))} if by == "stream" else {})
-        async with relaying(ways) as calling:
-            await calling.consumer_description()
-            assert await calling.call() == outcome(content)
+        async with forwarding(ways) as client:
+            await client.consumer_description()
+            assert await client.call() == outcome(content)
 
 
-async def test_an_call_goes_out_as_it_came_in():
-    """Policy, phase, settings, document and uid; the time that is left is the call's deadline."""
+async def test_a_call_is_forwarded_unchanged():
+    """The worker gets policy, phase, settings, document and uid of the call."""
     gate = Gate()
     gate.open.set()
-    async with relaying({"review": gate}) as calling:
-        await calling.consumer_description()
-        await calling.call(b'{"a":1}', phase=pb.PHASE_MUTATING, traceparent="00-" + "1" * 32 + "-" + "2" * 16 + "-01")
+    async with forwarding({"review": gate}) as client:
+        await client.consumer_description()
+        await client.call(b'{"a":1}', phase=pb.PHASE_MUTATING, traceparent="00-" + "1" * 32 + "-" + "2" * 16 + "-01")
         (called,) = gate.calls
         assert (called.policy, called.phase, called.settings) == ("p", pb.PHASE_MUTATING, b"{}")
         assert (called.document, called.uid) == (b'{"a":1}', "u")
 
 
-async def test_a_version_that_is_not_named_is_the_described_one():
-    """The gateway knows one description of a bridge, and not that of the connection on which was answered."""
-    async with relaying(
+async def test_a_missing_version_is_the_described_one():
+    """The bridge writes its description's version into an outcome that has none."""
+    async with forwarding(
         {"review": always(answer(allow=pb.Allow())), "describe": always(description("p", version="7"))}
-    ) as a:
-        await a.consumer_description()
-        assert (await a.call()).version == "7"
+    ) as client:
+        await client.consumer_description()
+        assert (await client.call()).version == "7"
 
 
-async def test_it_stands_for_what_most_say_and_calls_only_those():
-    """Of three replicas two say the same: the third is not called, and is what is stood for when it is alone."""
+async def test_only_endpoints_with_the_most_frequent_description_are_called():
+    """Of three endpoints two have the same description: the bridge publishes that, and does not call the third."""
     old = {"describe": always(description("p", version="old")), "review": always(answer(deny=pb.Deny()))}
     new = {"describe": always(description("p", version="new")), "review": always(answer(allow=pb.Allow()))}
-    async with relaying(new, old, new) as calling:
-        await until(lambda: sum(calling.worker.described().values()) == 3)
-        consumer_description = calling.relaying.consumer_description
+    async with forwarding(new, old, new) as client:
+        await until(lambda: sum(client.worker.described().values()) == 3)
+        consumer_description = client.forwarder.consumer_description
         described = pb.DescribeResponse.FromString(consumer_description.description)
         assert described.version == "new"
         assert consumer_description.lane == lane_of(described)
-        assert {(await calling.call()).version for _ in range(12)} == {"new"}
+        assert {(await client.call()).version for _ in range(12)} == {"new"}
 
 
-async def test_a_worker_that_is_not_there():
-    """Nobody stands in the queue; a call that comes all the same fails with the transport's own reason."""
-    calling = Calling("127.0.0.1:1")
+async def test_an_unreachable_worker():
+    """There is no description; a call that arrives nevertheless fails with the transport's reason."""
+    client = ForwarderClient("127.0.0.1:1")
     try:
-        assert calling.relaying.consumer_description is None
-        said = await calling.call(seconds=5)
-        assert isinstance(said, q.Error)
-        assert said.reason in {"WORKER_UNAVAILABLE", "WORKER_TIMEOUT"}
-        assert "'queue'" in said.message
-        await until(lambda: "127.0.0.1:1 cannot be reached" in calling.relaying.why)
+        assert client.forwarder.consumer_description is None
+        result = await client.call(seconds=5)
+        assert isinstance(result, q.Error)
+        assert result.reason in {"WORKER_UNAVAILABLE", "WORKER_TIMEOUT"}
+        assert "'queue'" in result.message
+        await until(lambda: "127.0.0.1:1 cannot be reached" in client.forwarder.why)
     finally:
-        await calling.worker.close()
+        await client.worker.close()
 
 
 async def test_a_worker_that_goes(log):
-    """Whoever listens is told; nobody stands in the queue any more."""
-    heard = []
+    """Listeners are called when the description is removed."""
+    descriptions = []
     async with AsyncExitStack() as stack:
         serving = scripted("p")
         target = await serving.__aenter__()
-        calling = Calling(target)
-        stack.push_async_callback(calling.worker.close)
-        calling.relaying.listen(lambda: heard.append(calling.relaying.consumer_description))
-        await calling.consumer_description()
+        client = ForwarderClient(target)
+        stack.push_async_callback(client.worker.close)
+        client.forwarder.listen(lambda: descriptions.append(client.forwarder.consumer_description))
+        await client.consumer_description()
         await serving.__aexit__(None, None, None)
-        await until(lambda: calling.relaying.consumer_description is None)
-        assert [each is None for each in heard] == [False, True]
+        await until(lambda: client.forwarder.consumer_description is None)
+        assert [each is None for each in descriptions] == [False, True]
 
 
-async def test_a_failure_may_be_called_elsewhere():
-    """A replica that fails does not fail the call, where another one judges."""
+async def test_a_failure_is_retried_at_another_endpoint():
+    """A failing endpoint does not fail the call if another one answers."""
     sorry, allow = answer(failure=pb.Failure(message="sorry")), answer(allow=pb.Allow())
-    failing, well = ({"stream": Streams(answering(said)), "review": always(said)} for said in (sorry, allow))
-    async with relaying(failing, well) as calling:
-        await until(lambda: sum(calling.worker.described().values()) == 2)
+    failing, well = ({"stream": Streams(answering(content)), "review": always(content)} for content in (sorry, allow))
+    async with forwarding(failing, well) as client:
+        await until(lambda: sum(client.worker.described().values()) == 2)
         for _ in range(6):
-            assert (await calling.call()).WhichOneof("verdict") == "allow"
+            assert (await client.call()).WhichOneof("verdict") == "allow"
 
 
 async def test_side_effects_are_had_once():
-    """A policy with side effects is put to one replica, whatever becomes of that."""
+    """A call with side effects is sent to one endpoint, and not retried."""
     counted = []
 
     async def lost(request, context):
         counted.append(request)
         await context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
 
-    async with relaying({"review": lost}, {"review": lost}) as calling:
-        await until(lambda: sum(calling.worker.described().values()) == 2)
-        said = await calling.call(once=True)
-        assert (said.reason, len(counted)) == ("WORKER_UNAVAILABLE", 1)
+    async with forwarding({"review": lost}, {"review": lost}) as client:
+        await until(lambda: sum(client.worker.described().values()) == 2)
+        result = await client.call(once=True)
+        assert (result.reason, len(counted)) == ("WORKER_UNAVAILABLE", 1)
         counted.clear()
-        said = await calling.call()
-        assert (said.reason, len(counted)) == ("WORKER_UNAVAILABLE", 2)
+        result = await client.call()
+        assert (result.reason, len(counted)) == ("WORKER_UNAVAILABLE", 2)
 
 
 @pytest.mark.parametrize(
@@ -179,40 +179,40 @@ async def test_side_effects_are_had_once():
     ],
     ids=["status", "unavailable", "garbage", "late"],
 )
-async def test_what_goes_wrong_keeps_its_reason(review, seconds, reason):
-    """The gateway is told what it would have found itself."""
-    async with relaying({"review": review}) as calling:
-        await calling.consumer_description()
-        said = await calling.call(seconds=seconds)
-        assert isinstance(said, q.Error)
-        assert said.reason == reason
+async def test_errors_keep_their_reasons(review, seconds, reason):
+    """The gateway gets the reason that a direct call would have."""
+    async with forwarding({"review": review}) as client:
+        await client.consumer_description()
+        result = await client.call(seconds=seconds)
+        assert isinstance(result, q.Error)
+        assert result.reason == reason
 
 
 async def test_settings():
-    """They are put to a worker of the description that is stood for; without one the answer says why not."""
+    """Settings are validated by a worker with the published description; without one the result is an error."""
     refusal = pb.ValidateSettingsResponse(errors=[pb.SettingsError(message="wrong")])
-    async with relaying({"validate": always(refusal.SerializeToString())}) as calling:
-        await calling.consumer_description()
+    async with forwarding({"validate": always(refusal.SerializeToString())}) as client:
+        await client.consumer_description()
         request = pb.ValidateSettingsRequest(policy="p", settings=b'{"a":1}')
-        assert await calling.relaying.validate_settings(request) == refusal
-    async with relaying({"validate": status(grpc.StatusCode.INTERNAL, "oops")}) as calling:
-        await calling.consumer_description()
-        said = await calling.relaying.validate_settings(request)
-        assert "oops" in said.message
-    no_consumer = Calling("127.0.0.1:1")
-    assert isinstance(await no_consumer.relaying.validate_settings(request), q.Error)
-    await no_consumer.worker.close()
+        assert await client.forwarder.validate_settings(request) == refusal
+    async with forwarding({"validate": status(grpc.StatusCode.INTERNAL, "oops")}) as client:
+        await client.consumer_description()
+        result = await client.forwarder.validate_settings(request)
+        assert "oops" in result.message
+    unreachable = ForwarderClient("127.0.0.1:1")
+    assert isinstance(await unreachable.forwarder.validate_settings(request), q.Error)
+    await unreachable.worker.close()
 
 
-async def test_a_phase_that_nobody_knows():
-    """It is not guessed."""
-    async with relaying({}) as calling:
-        await calling.consumer_description()
-        said = await calling.call(phase=pb.PHASE_UNSPECIFIED)
-        assert "phase 0" in said.message
+async def test_an_unknown_phase():
+    """A call with an unknown phase fails."""
+    async with forwarding({}) as client:
+        await client.consumer_description()
+        result = await client.call(phase=pb.PHASE_UNSPECIFIED)
+        assert "phase 0" in result.message
 
 
-async def test_another_version_in_an_answer_calls_for_a_new_description():
+async def test_another_version_in_an_outcome_causes_describe():
     """The worker is described again: it may have been updated behind its address."""
     versions = ["1"]
 
@@ -222,9 +222,9 @@ async def test_another_version_in_an_answer_calls_for_a_new_description():
     async def review(request, context):
         return answer(allow=pb.Allow(), version=versions[-1])
 
-    async with relaying({"describe": describe, "review": review}) as calling:
-        before = await calling.consumer_description()
+    async with forwarding({"describe": describe, "review": review}) as client:
+        before = await client.consumer_description()
         versions.append("2")
-        assert (await calling.call()).version == "2"
-        await until(lambda: calling.relaying.consumer_description != before)
-        assert pb.DescribeResponse.FromString(calling.relaying.consumer_description.description).version == "2"
+        assert (await client.call()).version == "2"
+        await until(lambda: client.forwarder.consumer_description != before)
+        assert pb.DescribeResponse.FromString(client.forwarder.consumer_description.description).version == "2"

@@ -1,4 +1,4 @@
-"""What waits to be written: how much of it is kept, what is put again, and which answers still count."""
+"""The outbox: what it keeps, what it writes again, and which replies still count."""
 
 import pytest
 
@@ -11,8 +11,8 @@ from gateway.transports.queue.seals import QueueSeals
 from tests.transports.queue.consumers import LANE, STREAM
 
 
-class Calling(OpenCall):
-    """A call of nothing."""
+class EmptyCall(OpenCall):
+    """A call with an empty request."""
 
     def request(self, requests):
         return b""
@@ -29,10 +29,10 @@ class Calling(OpenCall):
 
 @pytest.fixture
 def clock():
-    """Redis' clock, which shows 1000 s at our own 0."""
-    made = RedisClock(lambda: 0.0)
-    made.sample(0.0, 0.0, 1000, 0)
-    return made
+    """Redis' clock, which shows 1000 s at the local 0."""
+    clock = RedisClock(lambda: 0.0)
+    clock.sample(0.0, 0.0, 1000, 0)
+    return clock
 
 
 @pytest.fixture
@@ -47,31 +47,31 @@ def calls():
 
 def opened(calls, outbox):
     """A call that waits to be written."""
-    made = Calling(fits=None, size=1, since=0.0, deadline=10.0, may_repeat=True)
-    calls.add(made)
-    made.lane = LANE
-    outbox.put(made)
-    return made
+    call = EmptyCall(fits=None, size=1, since=0.0, deadline=10.0, may_repeat=True)
+    calls.add(call)
+    call.lane = LANE
+    outbox.put(call)
+    return call
 
 
 def written(outbox):
-    """Redis takes all of it."""
+    """Write the next batch, which Redis accepts."""
     batch = outbox.batch()
     outbox.written(batch, [b"1-1"] * len(batch.commands))
 
 
 def test_nothing_is_kept_of_a_call_that_is_done(outbox, calls):
-    """While Redis is away calls fail; their documents are not kept until it is back."""
-    made = [opened(calls, outbox) for _ in range(10)]
-    for call in made[1:]:
+    """The outbox keeps no documents of calls that have failed while Redis is unavailable."""
+    waiting = [opened(calls, outbox) for _ in range(10)]
+    for call in waiting[1:]:
         calls.close(call)
         outbox.cancel(call)
-    assert list(outbox._unsent) == made[:1]
+    assert list(outbox._unsent) == waiting[:1]
     assert (outbox.unsent, outbox.lane(LANE).unsent) == (1, 1)
 
 
-def test_an_answer_to_what_is_to_be_put_again_counts(outbox, calls):
-    """Between the decision to put it again and the pipeline that does so, the first one may be answered: it is over."""
+def test_a_reply_to_a_call_that_waits_to_be_written_again(outbox, calls):
+    """A reply to its first entry ends the call, which is then not written again."""
     call = opened(calls, outbox)
     assert calls.answered(q.Reply(id=call.number)) is None
     written(outbox)
@@ -82,8 +82,8 @@ def test_an_answer_to_what_is_to_be_put_again_counts(outbox, calls):
     assert outbox.batch().calls == []
 
 
-def test_what_is_put_again_comes_first_and_keeps_its_deadline(outbox, calls, clock):
-    """By its deadline bridges know it; a clock that is reckoned a little better makes it no other call."""
+def test_calls_written_again_come_first_and_keep_their_deadlines(outbox, calls, clock):
+    """Bridges recognize a call by its deadline, so a slightly better estimate of the clock does not change it."""
     first = opened(calls, outbox)
     written(outbox)
     second = opened(calls, outbox)
@@ -94,8 +94,8 @@ def test_what_is_put_again_comes_first_and_keeps_its_deadline(outbox, calls, clo
 
 
 @pytest.mark.parametrize("seconds", [500, 1500, 100_000])
-def test_what_is_put_to_a_server_with_another_clock_has_as_much_time_as_before(outbox, calls, clock, seconds):
-    """Else it would have expired there, or would not expire when it should."""
+def test_calls_keep_their_time_on_a_server_with_another_clock(outbox, calls, clock, seconds):
+    """The deadline is converted to the new clock."""
     call = opened(calls, outbox)
     written(outbox)
     clock.sample(0.0, 0.0, seconds, 0)

@@ -1,4 +1,4 @@
-"""What a consumer has in its hands, whatever happens in whatever order."""
+"""The pending deliveries of a consumer, in any order of events."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,8 @@ from gateway.transports.queue import pending_deliveries as module
 from gateway.transports.queue.pending_deliveries import Key, PendingDeliveries, PendingEntry
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["come", "answer", "refuse", "drop", "write", "remove"]), st.integers(0, 5)), max_size=60
+    st.tuples(st.sampled_from(["receive", "answer", "refuse", "drop", "write", "remove"]), st.integers(0, 5)),
+    max_size=60,
 )
 
 
@@ -23,7 +24,7 @@ def reply(number, size=1):
 
 
 class Played:
-    """PendingDeliveries, and what should be in them."""
+    """PendingDeliveries, and a model of what they contain."""
 
     def __init__(self):
         self.deliveries = PendingDeliveries(1000, 1000)
@@ -33,7 +34,7 @@ class Played:
         self.came += 1
         return PendingEntry("lane", b"%d" % (self.came - 1))
 
-    def come(self, number):
+    def receive(self, number):
         entry = self._entry()
         if not self.deliveries.repeat(key(number), entry, 0.0):
             self.deliveries.take(key(number), entry, until=10.0, size=7)
@@ -71,9 +72,7 @@ class Played:
 @pytest.mark.property
 @given(STEPS)
 def test_every_entry_is_done_once(steps):
-    """Each entry that came is in hand until it is written or removed, and then is not; the bytes come out even; no
-    question is called twice.
-    """
+    """Each entry is in hand until it is written or removed; the bytes end at zero; no call reaches a worker twice."""
     played = Played()
     for step, number in steps:
         getattr(played, step)(number)
@@ -86,7 +85,7 @@ def test_every_entry_is_done_once(steps):
 
 
 def test_room():
-    """It is bounded in number and in bytes, of what is called and of what is not written yet."""
+    """Calls at the worker and unwritten replies are limited in number and bytes."""
     deliveries = PendingDeliveries(3, 100)
     assert deliveries.room == 3
     deliveries.take(key(1), PendingEntry("l", b"1"), until=1.0, size=10)
@@ -99,7 +98,7 @@ def test_room():
 
 
 def test_what_is_due_is_bounded_in_bytes():
-    """The oldest answers first, one in any case."""
+    """The oldest replies come first, and at least one."""
     deliveries = PendingDeliveries(10, 1000)
     for number in range(4):
         deliveries.put(key(number), PendingEntry("l", b"%d" % number), reply(number, 100), 1.0)
@@ -108,7 +107,7 @@ def test_what_is_due_is_bounded_in_bytes():
 
 
 def test_late_answers():
-    """Those whose deadline is over, wherever they stand."""
+    """Replies are late when their deadline is over, in any order."""
     deliveries = PendingDeliveries(10, 1000)
     for number, until in enumerate((5.0, 1.0, 3.0)):
         deliveries.put(key(number), PendingEntry("l", b"%d" % number), reply(number), until)
@@ -119,7 +118,7 @@ def test_late_answers():
 
 
 def test_an_answer_is_remembered_until_its_deadline():
-    """Not longer, and only that question's."""
+    """A reply is remembered until its deadline, and only for the same call."""
     deliveries = PendingDeliveries(10, 1000)
     deliveries.take(key(1), PendingEntry("l", b"1"), until=5.0, size=1)
     deliveries.answer(key(1), reply(1), 0.0)
@@ -131,7 +130,7 @@ def test_an_answer_is_remembered_until_its_deadline():
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    """In number, in bytes, and no answer that is too long."""
+    """Remembered replies are limited in number, in bytes, and in size each."""
     monkeypatch.setattr(module, "REMEMBERED", 3)
     monkeypatch.setattr(module, "REMEMBERED_BYTES", 900)
     monkeypatch.setattr(module, "LONGEST_REMEMBERED", 500)

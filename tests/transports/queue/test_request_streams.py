@@ -1,4 +1,4 @@
-"""How much waits in a lane, how fast it goes, and who is in the queue at all."""
+"""Backlog and rate of a request stream, and the registry of bridges."""
 
 import pytest
 from hypothesis import given
@@ -18,14 +18,14 @@ def bridge(*, at=0, answered=0, capacity=10, description=ONE, lane="a"):
 
 
 def busy(lane, *, seconds, a_second, length=100):
-    """Seconds in which everybody is busy and so many are answered."""
+    """Observe busy seconds with so many answers each."""
     for second in range(seconds + 1):
         lane.length = length
         lane.observe({"b": bridge(at=1000 * second, answered=a_second * second)})
 
 
-def test_a_backlog_that_takes_longer_than_there_is_time_is_told():
-    """100 calls at 10 a second take ten seconds, about: enough for some, and not for others."""
+def test_a_backlog_that_takes_too_long():
+    """100 calls at 10 a second take about ten seconds: too long for 5 s, but not for 11 s."""
     lane = RequestStream()
     busy(lane, seconds=10, a_second=10)
     backlog = lane.backlog(5.0)
@@ -34,8 +34,8 @@ def test_a_backlog_that_takes_longer_than_there_is_time_is_told():
     assert lane.backlog(11.0) is None
 
 
-def test_the_pace_of_an_idle_minute_says_nothing():
-    """One a second is all that was called; then a hundred come at once, which is no reason to refuse any."""
+def test_the_rate_of_an_idle_minute_does_not_count():
+    """After one call a second, a burst of a hundred is not rejected."""
     lane = RequestStream()
     for second in range(10):
         lane.length = 1
@@ -47,8 +47,8 @@ def test_the_pace_of_an_idle_minute_says_nothing():
     assert lane.backlog(1.0) is None
 
 
-def test_what_can_be_worked_on_at_once_is_no_backlog():
-    """However slow they are: whoever comes next is begun at once."""
+def test_calls_within_capacity_are_no_backlog():
+    """A call is not rejected while bridges have capacity for it, however slow they are."""
     lane = RequestStream()
     busy(lane, seconds=10, a_second=0, length=10)
     assert lane.backlog(0.1) is None
@@ -56,8 +56,8 @@ def test_what_can_be_worked_on_at_once_is_no_backlog():
     assert lane.backlog(0.1) is not None
 
 
-def test_a_moment_without_answers_is_no_pace():
-    """A bridge that stands still for three seconds when a crowd has just come refuses nobody; one that stopped does."""
+def test_a_moment_without_answers_is_no_rate():
+    """A bridge that pauses for three seconds after a burst causes no rejections; one that has stopped does."""
     lane = RequestStream()
     busy(lane, seconds=3, a_second=0)
     assert lane.backlog(5.0) is None
@@ -70,7 +70,7 @@ def test_a_moment_without_answers_is_no_pace():
 
 
 def test_bridges_that_come_and_go_are_no_answers():
-    """One that begins anew has answered nothing yet; its old number is not taken for work."""
+    """The counter of a bridge that restarts or joins does not count as answers."""
     lane = RequestStream()
     busy(lane, seconds=6, a_second=10)
     lane.length = 100
@@ -84,8 +84,8 @@ def test_bridges_that_come_and_go_are_no_answers():
     answered=st.lists(st.integers(0, 500), min_size=20, max_size=20),
     left=st.floats(0.001, 60),
 )
-def test_more_time_is_never_a_reason_to_refuse(lengths, answered, left):
-    """Whatever happened: who may be taken with some time may be taken with more, and nothing raises."""
+def test_more_time_never_causes_a_rejection(lengths, answered, left):
+    """A call that is accepted with some time left is accepted with more."""
     lane = RequestStream()
     for second, length in enumerate(lengths):
         lane.length = length
@@ -94,7 +94,7 @@ def test_more_time_is_never_a_reason_to_refuse(lengths, answered, left):
         assert lane.backlog(2 * left) is None
 
 
-def test_who_is_late_is_gone():
+def test_a_late_presence_is_gone():
     """A presence counts for five seconds."""
     registry = ConsumerRegistry()
     assert registry.update({"b": bridge(at=100_000)}, 100_000, 0)
@@ -104,8 +104,8 @@ def test_who_is_late_is_gone():
     assert (registry.live, registry.described(), registry.lanes()) == ((), {}, ())
 
 
-def test_while_redis_is_back_who_was_there_still_is():
-    """A Redis that lost its data knows nobody, which says nothing of them; five seconds later it does."""
+def test_bridges_stay_present_just_after_redis_is_back():
+    """After a loss of data bridges count as present for five more seconds."""
     registry = ConsumerRegistry()
     registry.update({"b": bridge(at=100_000)}, 100_000, 0)
     assert not registry.update({}, 200_000, 199_000)
@@ -114,15 +114,15 @@ def test_while_redis_is_back_who_was_there_still_is():
     assert registry.live == ()
 
 
-def test_a_presence_from_the_future_is_none():
-    """Clocks that jump leave nobody there for ever."""
+def test_a_presence_from_the_future_does_not_count():
+    """A clock that jumps leaves no bridge present for ever."""
     registry = ConsumerRegistry()
     registry.update({"b": bridge(at=1_000_000)}, 100_000, 0)
     assert registry.live == ()
 
 
 def test_lanes_are_those_of_the_descriptions_that_fit():
-    """A call that was made for one description goes where somebody has it."""
+    """A call that was made for one description goes to a lane with a bridge that has it."""
     registry = ConsumerRegistry()
     found = {
         "b": bridge(at=100_000),

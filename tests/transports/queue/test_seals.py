@@ -17,7 +17,7 @@ STREAMS = st.sampled_from(["one", "two"])
 
 @pytest.fixture(scope="module")
 def seals(tmp_path_factory):
-    """By name of stream, with one key."""
+    """Seals by stream, with one key."""
     file = tmp_path_factory.mktemp("keys") / "keys"
     file.write_text(base64.b64encode(os.urandom(32)).decode() + "\n")
     return {stream: QueueSeals(stream, file) for stream in ("one", "two")}
@@ -25,8 +25,8 @@ def seals(tmp_path_factory):
 
 @pytest.mark.property
 @given(content=st.binary(max_size=200), place=st.tuples(STREAMS, LANES, GATEWAYS, IDENTITIES))
-def test_an_call_opens_where_it_was_sealed(seals, content, place):
-    """What goes in comes out."""
+def test_a_call_opens_where_it_was_sealed(seals, content, place):
+    """A call opens with its own place and identity."""
     stream, lane, gateway, identity = place
     sealed = seals[stream].seal_call(lane, gateway, identity, content)
     assert seals[stream].open_call(lane, gateway, identity, sealed) == content
@@ -36,16 +36,16 @@ def test_an_call_opens_where_it_was_sealed(seals, content, place):
 @given(
     places=st.tuples(st.tuples(STREAMS, LANES, GATEWAYS, IDENTITIES), st.tuples(STREAMS, LANES, GATEWAYS, IDENTITIES)),
 )
-def test_an_call_that_is_moved_does_not_open(seals, places):
-    """Another stream, lane, gateway, id or deadline: any one of them is enough."""
+def test_a_call_that_is_moved_does_not_open(seals, places):
+    """With another stream, lane, gateway, ID or deadline it does not open."""
     (stream, lane, gateway, identity), there = places
     sealed = seals[stream].seal_call(lane, gateway, identity, b"x")
     opened = seals[there[0]].open_call(*there[1:], sealed)
     assert (opened is not None) == (places[0] == there)
 
 
-def test_what_goes_one_way_cannot_be_shown_as_what_goes_another(seals):
-    """Calls, replies and presences have keys of their own, even under equal names."""
+def test_messages_of_one_kind_do_not_open_as_another(seals):
+    """Calls, replies and presences have different keys, even for equal names."""
     one = seals["one"]
     replies, presence = one.seal_replies("c" * 32, b"x"), one.seal_presence("c" * 32, b"x")
     assert one.open_presence("c" * 32, replies) is None

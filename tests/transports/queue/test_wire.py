@@ -1,4 +1,4 @@
-"""What stands in a queue is read as it was written, or is nothing: never an exception."""
+"""A message decodes to what was encoded, or to None: never an exception."""
 
 import base64
 import os
@@ -51,7 +51,7 @@ def entry(seals, content, *, deadline=NOW, **changed):
     cancellable=st.booleans(),
 )
 def test_a_request_is_what_was_called(seals, document, settings, names, cancellable):
-    """Put together of parts, it is the message that protobuf would have made."""
+    """The concatenated parts are the message that protobuf would serialize."""
     name, uid, traceparent = names
     about = policy("one", phase=Phase.MUTATING, policy=name, settings=settings)
     called = PolicyCall(
@@ -63,16 +63,16 @@ def test_a_request_is_what_was_called(seals, document, settings, names, cancella
         cancellable=cancellable,
         traceparent=traceparent,
     )
-    question = read_request(seals, LANE, entry(seals, Requests().of(called)))
+    decoded = read_request(seals, LANE, entry(seals, Requests().of(called)))
     expected = pb.PolicyCall(
         policy=name, phase=pb.PHASE_MUTATING, settings=settings, document=document, uid=uid, traceparent=traceparent
     )
-    assert question.request == q.Request(call=expected, once=not cancellable)
-    assert (question.gateway, question.id, question.deadline) == (GATEWAY, ID, NOW)
+    assert decoded.request == q.Request(call=expected, once=not cancellable)
+    assert (decoded.gateway, decoded.id, decoded.deadline) == (GATEWAY, ID, NOW)
 
 
-def test_policies_of_one_review_and_reviews_of_one_policy_are_not_mixed_up():
-    """What is kept of one request is used for another one only where it is the same."""
+def test_policies_of_one_review_and_reviews_of_one_policy_are_kept_apart():
+    """Cached parts are reused only for requests that share them."""
     requests = Requests()
     documents = [hashed(b"one"), hashed(b"two")]
     policies = [policy(name, phase=Phase.VALIDATING) for name in ("p", "q")]
@@ -90,8 +90,8 @@ def test_policies_of_one_review_and_reviews_of_one_policy_are_not_mixed_up():
     changed=st.dictionaries(st.sampled_from([b"d", b"g", b"i", b"m"]), st.binary(max_size=40), min_size=1),
     missing=st.sets(st.sampled_from([b"d", b"g", b"i", b"m"])),
 )
-def test_an_entry_that_somebody_changed_calls_nothing(seals, changed, missing):
-    """Whatever is put in the place of a field, or left out."""
+def test_an_altered_entry_is_dropped(seals, changed, missing):
+    """Whichever field is changed or missing, the entry decodes to None."""
     good = entry(seals, settings_request("p", b"{}"))
     fields = {name: value for name, value in (good | changed).items() if name not in missing}
     if fields != good:
@@ -99,7 +99,7 @@ def test_an_entry_that_somebody_changed_calls_nothing(seals, changed, missing):
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", q.Request(once=True).SerializeToString()])
-def test_a_sealed_entry_without_a_question_calls_nothing(seals, content):
+def test_a_sealed_entry_without_a_request_is_dropped(seals, content):
     """Who has the key may be of another version."""
     assert read_request(seals, LANE, entry(seals, content)) is None
 
@@ -111,8 +111,8 @@ def test_a_deadline_with_another_spelling_is_another_deadline(seals):
         assert read_request(seals, LANE, good | {b"d": text}) is None
 
 
-def test_replies_are_as_old_as_they_say(seals):
-    """What is older than every deadline is nothing, and so is what comes from the future."""
+def test_replies_expire(seals):
+    """Replies that are older than every deadline, or from the future, decode to None."""
     sealed = sealed_replies(seals, GATEWAY, [q.Reply(id=ID, deadline=NOW)], NOW)
     assert read_replies(seals, GATEWAY, sealed, NOW + EXPIRED_MS).replies[0].id == ID
     assert read_replies(seals, GATEWAY, sealed, NOW + EXPIRED_MS + 1) is None
@@ -121,8 +121,8 @@ def test_replies_are_as_old_as_they_say(seals):
     assert read_replies(seals, GATEWAY, seals.seal_replies(GATEWAY, b"\xff"), NOW) is None
 
 
-def test_a_presence_stands_for_its_consumer(seals):
-    """Under another name it is nothing, and so is one that cannot work or reads no lane."""
+def test_a_presence_is_bound_to_its_consumer(seals):
+    """A presence of another name, without capacity, or without a lane decodes to None."""
     good = q.Presence(description=b"", at=NOW, lane=LANE, capacity=1)
     assert read_presence(seals, "b", sealed_presence(seals, "b", good)) == good
     assert read_presence(seals, "c", sealed_presence(seals, "b", good)) is None
@@ -145,16 +145,16 @@ LABELS = pb.Claim(pointers=pb.Claim.Pointers(pointers=["/object/metadata/labels"
 
 
 def test_versions_share_a_lane():
-    """So do descriptions that differ in their order, their texts or their schemas."""
+    """Versions, order, texts and schemas do not change the lane."""
     one = described(claims("p", version="1"), claims("q"))
     other = described(claims("q", description="x"), claims("p", version="2", settings_schema=b"{}"), version="9")
     assert lane_of(one) == lane_of(other)
     assert is_identifier(lane_of(one))
 
 
-def test_claims_part_lanes():
-    """Each claim is another lane, "nothing", "everything" and "not said" among them; and names and phases are."""
-    everyone = [
+def test_different_claims_have_different_lanes():
+    """Each claim has its own lane, also nothing, everything and none; so do names and phases."""
+    descriptions = [
         described(),
         described(claims()),
         described(claims("q")),
@@ -167,11 +167,11 @@ def test_claims_part_lanes():
         described(claims(inputs=pb.Claim())),
         described(pb.PolicyDescription(name="p", phases=[pb.PHASE_VALIDATING, pb.PHASE_MUTATING])),
     ]
-    assert len({lane_of(each) for each in everyone}) == len(everyone)
+    assert len({lane_of(each) for each in descriptions}) == len(descriptions)
 
 
 def test_all_names_of_a_queue_are_in_one_slot_of_a_cluster():
-    """The part in braces is hashed, and it is the same in all of them."""
+    """All names have the same part in braces, which is hashed."""
     names = Names("team-a:labels")
     for name in (names.workers, names.calls(LANE), names.replies(GATEWAY)):
         assert name.startswith("{team-a:labels}:")
