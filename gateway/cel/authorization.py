@@ -1,4 +1,4 @@
-"""What an expression asks of ``authorizer``, and the answer: authorizer.Attributes and its Decision, as values."""
+"""A check that an expression makes by ``authorizer``, and its result: authorizer.Attributes and Decision, as values."""
 
 import msgspec
 

@@ -1,7 +1,7 @@
 """A timestamp as Go's time package takes it (time.RFC3339), which is how metav1.Time decodes itself.
 
 The layout is walked element by element; the message names the element at which the text strays, and what is left of
-the text there. A value out of range is told when all of it was read. (time.Parse in format.go.)
+the text there. A value out of range is reported after all of the text was read. (time.Parse in format.go.)
 """
 
 import calendar
@@ -33,7 +33,7 @@ _ZONE_MINUTES: Final = 60
 
 
 def timestamp_error(text: str) -> str | None:
-    """What Go says of a text that is no RFC 3339 timestamp; None if it is one."""
+    """Go's error for a text that is no RFC 3339 timestamp; None if it is one."""
     at = 0
     found: dict[str, str] = {}
     for element, pattern in _ELEMENTS:

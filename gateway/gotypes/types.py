@@ -4,7 +4,7 @@ The decoder is Go's (sigs.k8s.io/json, case-sensitive; where a type is ``folded`
 laxer than a schema's:
 
 * A member that the type does not know is ignored, and so is every member whose name differs in case.
-* ``null`` is accepted everywhere, and says nothing: the field keeps its zero value; so does an element of a list or a
+* ``null`` is accepted everywhere, and has no effect: the field keeps its zero value; so does an element of a list or a
   map ("The JSON null value ... Otherwise, the JSON null value has no effect").
 * Any other value of the wrong JSON type is an error. A number is an integer only if it is written as one (not 1.0, not
   1e3) and fits.
@@ -12,7 +12,7 @@ laxer than a schema's:
 
 A type is a value, built from the classes below; a struct is a table of its fields. There are two ways in: ``read`` is
 for what another program answers, and stops at the first error; ``gateway.policies.decoding.strict`` is for manifests,
-strict, and tells all of them, each at its line.
+strict, and reports all of them, each at its line.
 """
 
 import base64
@@ -229,8 +229,8 @@ class Struct(GoType, msgspec.Struct, frozen=True):
         if not isinstance(value, dict):
             raise at.error("an object", value, self.go)
         members: dict[str, Any] = {}
-        for said, each in pairs(value):
-            name = self._name(said) if self.folded else said
+        for key, each in pairs(value):
+            name = self._name(key) if self.folded else key
             known = self.member(name, at)
             if known is None:
                 continue
@@ -241,9 +241,9 @@ class Struct(GoType, msgspec.Struct, frozen=True):
                 del members[name]
         return members
 
-    def _name(self, said: str) -> str:
+    def _name(self, key: str) -> str:
         """The field that a member is."""
-        return next((name for name in self.fields if name.casefold() == said.casefold()), said)
+        return next((name for name in self.fields if name.casefold() == key.casefold()), key)
 
 
 STRING: Final = Text()

@@ -5,7 +5,7 @@ whether a node is opened, so this module transcribes the library name by name (l
 difference: a value of the document is kept decoded, and its text is made only for a comparison; so what a patch does
 not touch stays shared with the document.
 
-* An absent node is None. So is a ``null`` in the document; the library can't tell them apart (nil).
+* An absent node is None. So is a ``null`` in the document; the library does not distinguish them (nil).
 * ``null`` as a patch's value is a node without text.
 * ``null`` that was copied is a node with the text ``null``; opened, it is an object that cannot be written (a nil map).
 
@@ -167,7 +167,7 @@ class Members:
         self._origin = origin
 
     def get(self, key: str) -> Node | None:
-        """The member, or None: asking for what is not there is no error."""
+        """The member, or None if there is none."""
         if not self.members:
             return None
         node = _taken(self.members.get(key))

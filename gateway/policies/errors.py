@@ -23,7 +23,7 @@ class Place(Struct, frozen=True, kw_only=True):
 class ConfigurationError(Struct, frozen=True, kw_only=True):
     """One error: where, and what in Kubernetes' words (``policies[0].rules[0].operations: Required value``).
 
-    ``hint`` is what Kubernetes does not say: what was probably meant, or where the first of two stands.
+    ``hint`` is not in Kubernetes' message: what was probably meant, or the place of the first of two duplicates.
     """
 
     place: Place
@@ -40,7 +40,7 @@ class ConfigurationError(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """``PATH: MESSAGE``; the message alone where it says the path itself, and at the root."""
+        """``PATH: MESSAGE``; the message alone if it contains the path, and at the root."""
         path = self.place.path
         return f"{path}: {self.message}" if path and self.message not in _saying(path) else self.message
 
@@ -50,7 +50,7 @@ class ConfigurationError(Struct, frozen=True, kw_only=True):
 
 
 def _saying(path: str) -> tuple[str, ...]:
-    """The messages of strict decoding, which say the path themselves."""
+    """The messages of strict decoding, which contain the path."""
     return unknown_field(path), duplicate_field(path)
 
 

@@ -96,7 +96,7 @@ def invalid_typed(value: object, detail: str) -> str:
 def wrong_type(found: str, expected: str, advice: str = "") -> str:
     """``Invalid value``, of another JSON type than the schema's: the API server names the type in the value's place.
 
-    ``advice`` says what is wanted there, for fields that Kubernetes does not know.
+    ``advice`` states what is expected, for fields that Kubernetes does not know.
     """
     return invalid(found, f"must be of type {expected}" + (f", {advice}" if advice else ""))
 

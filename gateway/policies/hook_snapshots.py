@@ -81,15 +81,15 @@ def _assign(item: SourceObject, workers: Iterable[_SnapshotWorker], seen: dict[t
     if not needing:
         return False
     document = replace(item.document, findings=item.section.fatal)
-    name, namespace = document.get("metadata").get("name"), document.get("metadata").get("namespace").said or ""
+    name, namespace = document.get("metadata").get("name"), document.get("metadata").get("namespace").raw_text or ""
     before = len(document.findings)
     content = canonical(document)
     if name.text("") == "":
         name.refuse(field_errors.required())
-    identity = (item.api_version, item.kind, namespace, name.said or "")
+    identity = (item.api_version, item.kind, namespace, name.raw_text or "")
     if len(document.findings) == before and identity in seen:
         name.refuse(
-            field_errors.duplicate("/".join(filter(None, (namespace, name.said)))), f"the first is {seen[identity]}"
+            field_errors.duplicate("/".join(filter(None, (namespace, name.raw_text)))), f"the first is {seen[identity]}"
         )
     seen.setdefault(identity, document.place)
     if len(document.findings) == before:

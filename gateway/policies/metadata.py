@@ -68,7 +68,7 @@ def _check_owners(field: Field) -> None:
         kind = _check_owner(owner.reported_at(field))
         if _member(owner, "controller") is not True:
             continue
-        controllers.append(f"{kind}/{owner.get('name').said or ''}")
+        controllers.append(f"{kind}/{owner.get('name').raw_text or ''}")
         if 1 < len(controllers) <= MAX_REPEATED:
             detail = (
                 "Only one reference can have Controller set to true. "
@@ -98,7 +98,7 @@ def _check_owner(owner: Field) -> str:
 
 def _owner_json(owner: Field) -> dict[str, Scalar]:
     """An OwnerReference as Go would write it: the pointers only where they are set."""
-    texts: dict[str, Scalar] = {name: owner.get(name).said or "" for name in ("apiVersion", "kind", "name", "uid")}
+    texts: dict[str, Scalar] = {name: owner.get(name).raw_text or "" for name in ("apiVersion", "kind", "name", "uid")}
     flags = {name: _member(owner, name) for name in ("controller", "blockOwnerDeletion")}
     return texts | {name: flag for name, flag in flags.items() if flag is not None}
 

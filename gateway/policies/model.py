@@ -89,7 +89,7 @@ class OnConflict(StrEnum):
     """Only the record and the metrics show it."""
 
     WARN = "warn"
-    """The user is warned, and the audit log says so."""
+    """The user is warned, and the audit log records it."""
 
     DENY = "deny"
     """The later of the two fails with ``PATCH_CONFLICT``, which refuses the request whatever its failurePolicy."""
@@ -141,7 +141,7 @@ class MatchCondition(Struct, frozen=True, kw_only=True):
 class Cache(Struct, frozen=True, kw_only=True):
     """How long a verdict is reused for other reviews with the same document, in seconds.
 
-    ``ttl``: as if the worker had just said it. ``stale_if_error``: so much longer, where the worker has failed.
+    ``ttl``: as a fresh verdict. ``stale_if_error``: how much longer if the worker has failed.
     """
 
     ttl: float
@@ -209,7 +209,7 @@ class Policy(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Configuration(Struct, frozen=True, kw_only=True):
-    """Everything that a source said, at one moment: complete or not at all.
+    """Everything that a source contained at one moment: complete or not at all.
 
     ``mutating`` and ``validating`` are in chain order: by configuration name, then by place in its list.
     ``namespaces`` maps a namespace's name to its labels (from Namespace documents). ``errors`` are all errors

@@ -46,7 +46,7 @@ _LISTS: Final[Mapping[tuple[str, str], str]] = {
     (_CORE, "List"): "",
     **{(version, f"{kind}List"): kind for version in _NATIVE for kind in NATIVE_KINDS},
 }
-"""The lists, and the kind of their items: those of a typed list do not say it themselves."""
+"""The lists, and the kind of their items: those of a typed list do not have it themselves."""
 
 _KNOWN_WORDS: Final = (
     f"known are {', '.join((WORKER, *CONFIGURATION_KINDS))} ({_OURS}), {', '.join(NATIVE_KINDS)} "
@@ -168,7 +168,7 @@ class _Reader:
 
 
 def _identity(document: Field) -> tuple[str, str] | None:
-    """(apiVersion, kind), if the document says them."""
+    """(apiVersion, kind), if the document has them."""
     if not document.mapping():
         return None
     words = [document.get("apiVersion").text(""), document.get("kind").text("")]

@@ -24,12 +24,12 @@ def did_you_mean(name: str, known: Iterable[str], *, listed: str = "") -> str:
     """``did you mean "labels"?`` if a known name is like it, and behind it the known ones, called ``listed``.
 
     Returns:
-        Text to follow a message; "" if there is nothing to say.
+        Text to follow a message; "" if there is no suggestion.
     """
     names = sorted(set(known))
     close = similar(name, names)
-    said = [f"did you mean {quote(close)}?"] if close else []
+    parts = [f"did you mean {quote(close)}?"] if close else []
     if listed:
         more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-        said.append(f"{listed}: {', '.join(map(quote, names[:_MOST_LISTED])) or 'none'}{more}")
-    return " ".join(said)
+        parts.append(f"{listed}: {', '.join(map(quote, names[:_MOST_LISTED])) or 'none'}{more}")
+    return " ".join(parts)

@@ -49,10 +49,10 @@ ISOLATE: Final = "isolate"
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """One call of the API server, and who is behind it.
+    """One call of the API server, and its policies.
 
     ``name`` is unique over both phases, a legal webhook name and a legal segment of a path. ``policies`` are in chain
-    order, at least one. ``split`` says why the entry is not one with an earlier one (None: it is the first of its
+    order, at least one. ``split`` is why the entry is separate from an earlier one (None: it is the first of its
     kind, or isolated).
     """
 

@@ -1,4 +1,4 @@
-"""What an entry is called: a webhook's name in Kubernetes, and a segment of the gateway's path.
+"""The name of an entry: a webhook's name in Kubernetes, and a segment of the gateway's path.
 
 A path must never silently come to mean another set of policies, as numbers would when a policy is put in between, and a
 small change must not rename everything. So an entry is named after its first member: a policy that joins it at the end
@@ -10,10 +10,10 @@ entry                 name                  why
 ====================  ====================  ================================================================
 a mutating run        ``chain.POLICY``      also of one policy, which another may join
 a validating set      ``group.POLICY``      likewise
-an isolated policy    ``POLICY``            a webhook that moved here keeps its name in everybody's messages
+an isolated policy    ``POLICY``            a webhook that moved here keeps its name in messages
 ====================  ====================  ================================================================
 
-Where entries would be called the same, each of them is qualified: if they are in both phases, ``mutate.`` or
+If entries would have the same name, each of them is qualified: if they are in both phases, ``mutate.`` or
 ``validate.`` is put in front; if in one, ``.CONFIGURATION`` at the end, and where that is not enough (v1beta1 permits
 one name twice in one configuration, where only the place in its list differs), a digest of the qualified name.
 All of them and not the later ones only: were the first to keep the plain name, its removal would hand that name to the

@@ -1,4 +1,4 @@
-"""What is never sent to the gateway, whatever the policies' rules say.
+"""What is never sent to the gateway, whatever the policies' rules are.
 
 =========================  ==================================================================================
 excluded                   because
@@ -12,7 +12,7 @@ namespaces by choice       such as kube-system
 =========================  ==================================================================================
 
 Namespaces are excluded by ``namespaceSelector``. API groups that a rule names are left out of the rule. Where a rule
-says ``*``, a matchCondition excepts them, if the rule can match what they hold; API servers before 1.28 have none, and
+is ``*``, a matchCondition excepts them, if the rule can match what they hold; API servers before 1.28 have none, and
 for them all that can be done is a warning.
 
 An isolated policy may have as many conditions as Kubernetes permits. Then ours goes into its last one, whose meaning

@@ -93,7 +93,7 @@ class EntryGroup:
         self.add(first)
 
     def add(self, policy: Policy) -> None:
-        """Let a policy join, of which ``difference`` has nothing to say."""
+        """Add a policy for which ``difference`` is None."""
         self.policies.append(policy)
         if policy.rules in self._readings:
             return
@@ -113,7 +113,7 @@ class EntryGroup:
         return None if policy.rules in self._readings else self._clash(policy)
 
     def takes(self, policy: Policy, reading: RulesReading) -> bool:
-        """Whether a policy can join that agrees in all but the rules: as ``difference`` says, and sooner."""
+        """Whether a policy can join that agrees in all but the rules: as ``difference``, but faster."""
         if policy.rules in self._readings:
             return True
         if reading.questions is None:

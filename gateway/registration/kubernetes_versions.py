@@ -41,7 +41,7 @@ _WRITTEN: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})\+?(?:\.\d.*)?")
 
 
 def read_version(text: str) -> KubeVersion | None:
-    """``1.36``, and what servers say of themselves: ``v1.36.3-gke.100``, ``1.27+``. None if it is none of these."""
+    """``1.36``, and what servers report: ``v1.36.3-gke.100``, ``1.27+``. None if it is none of these."""
     match = _WRITTEN.fullmatch(text.strip())
     return KubeVersion(int(match[1]), int(match[2])) if match else None
 

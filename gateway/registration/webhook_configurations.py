@@ -57,7 +57,7 @@ _KINDS: Final = {
 
 
 class Registrar(Struct, frozen=True, kw_only=True):
-    """Under which name and how the API server finds the gateway, which release it is, and what is kept from it.
+    """Name and address of the gateway for the API server, the server's release, and the excluded namespaces.
 
     Exactly one of ``service`` (its path is not used) and ``url`` (``https://HOST[:PORT]``) is set. ``ca_bundle`` is
     PEM; empty, the API server trusts its system's roots. The service's namespace is excluded, and
@@ -91,7 +91,7 @@ class Registrar(Struct, frozen=True, kw_only=True):
 
 
 class Registration(Struct, frozen=True, kw_only=True):
-    """The objects (MutatingWebhookConfiguration, ValidatingWebhookConfiguration), and what their reader must know."""
+    """The objects (MutatingWebhookConfiguration, ValidatingWebhookConfiguration), and warnings about them."""
 
     objects: tuple[dict[str, Any], ...]
     warnings: tuple[str, ...]
@@ -99,21 +99,21 @@ class Registration(Struct, frozen=True, kw_only=True):
 
 def register(entries: Entries, registrar: Registrar) -> Registration:
     """The objects that register these entries, for the API server that the registrar names."""
-    clerk = _Clerk(registrar=registrar)
+    collected = _Warnings(registrar=registrar)
     for policy in entries.idle:
-        clerk.warn(policy.qualified_name, "has no rules, so it never matches; it is left out")
+        collected.warn(policy.qualified_name, "has no rules, so it never matches; it is left out")
     closed = registrar.closed_namespaces
     if closed and registrar.kube_version < NAME_LABEL:
-        clerk.warn(
+        collected.warn(
             "excluded namespaces",
             f"Kubernetes {registrar.kube_version} does not label namespaces with their names; put the label "
-            f"kubernetes.io/metadata.name on {', '.join(closed)}, or what happens there is sent to the gateway",
+            f"kubernetes.io/metadata.name on {', '.join(closed)}, or their requests are sent to the gateway",
         )
-    objects = tuple(_object(phase, entries.of(phase), clerk) for phase in (Phase.MUTATING, Phase.VALIDATING))
-    return Registration(objects=objects, warnings=tuple(clerk.warnings))
+    objects = tuple(_object(phase, entries.of(phase), collected) for phase in (Phase.MUTATING, Phase.VALIDATING))
+    return Registration(objects=objects, warnings=tuple(collected.warnings))
 
 
-class _Clerk(Struct, frozen=True, kw_only=True):
+class _Warnings(Struct, frozen=True, kw_only=True):
     """Collects the warnings of one registration."""
 
     registrar: Registrar
@@ -123,17 +123,17 @@ class _Clerk(Struct, frozen=True, kw_only=True):
         self.warnings.append(f"{who}: {what}")
 
 
-def _object(phase: Phase, entries: Iterable[Entry], clerk: _Clerk) -> dict[str, Any]:
-    webhooks = [webhook for entry in entries for webhook in _webhook(entry, clerk)]
+def _object(phase: Phase, entries: Iterable[Entry], collected: _Warnings) -> dict[str, Any]:
+    webhooks = [webhook for entry in entries for webhook in _webhook(entry, collected)]
     made = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": _KINDS[phase],
-        "metadata": {"name": clerk.registrar.name},
+        "metadata": {"name": collected.registrar.name},
         "webhooks": webhooks,
     }
     size = len(json.dumps(made, separators=(",", ":")))
     if size > MAX_OBJECT_BYTES:
-        clerk.warn(
+        collected.warn(
             _KINDS[phase],
             f"the object has {size} bytes, and etcd takes {MAX_OBJECT_BYTES} by default; isolate fewer policies, or "
             "let more of them agree, so that they share entries",
@@ -141,22 +141,22 @@ def _object(phase: Phase, entries: Iterable[Entry], clerk: _Clerk) -> dict[str, 
     return made
 
 
-def _webhook(entry: Entry, clerk: _Clerk) -> Iterator[dict[str, Any]]:
+def _webhook(entry: Entry, collected: _Warnings) -> Iterator[dict[str, Any]]:
     """The entry's webhook; none if nothing is left that it could match."""
-    rules = _rules(entry, clerk)
+    rules = _rules(entry, collected)
     if not rules:
-        clerk.warn(entry.name, f"is left out: its rules name nothing but {', '.join(EXCLUDED_GROUPS)}")
+        collected.warn(entry.name, f"is left out: its rules name nothing but {', '.join(EXCLUDED_GROUPS)}")
         return
-    _check_time(entry, clerk)
-    conditions = _conditions(entry, rules, clerk)
+    _check_time(entry, collected)
+    conditions = _conditions(entry, rules, collected)
     first = entry.policies[0]
     namespaces = _shared(policy.namespace_selector for policy in entry.policies)
     mutating = entry.phase is Phase.MUTATING
     yield {
         "name": entry.name,
-        "clientConfig": _client_config(entry, clerk.registrar),
+        "clientConfig": _client_config(entry, collected.registrar),
         "rules": [_rule(rule) for rule in rules],
-        "namespaceSelector": _selector(without_namespaces(namespaces, clerk.registrar.closed_namespaces)),
+        "namespaceSelector": _selector(without_namespaces(namespaces, collected.registrar.closed_namespaces)),
         "objectSelector": _selector(_shared(policy.object_selector for policy in entry.policies)),
         **({"matchConditions": conditions} if conditions else {}),
         "matchPolicy": first.match_policy.value,
@@ -168,29 +168,29 @@ def _webhook(entry: Entry, clerk: _Clerk) -> Iterator[dict[str, Any]]:
     }
 
 
-def _rules(entry: Entry, clerk: _Clerk) -> tuple[Rule, ...]:
+def _rules(entry: Entry, collected: _Warnings) -> tuple[Rule, ...]:
     rules = entry.rules
     left = without_groups(rules, EXCLUDED_GROUPS)
     if left and left != rules:
         named = sorted({group for rule in rules for group in rule.api_groups} & EXCLUDED_GROUPS.keys())
-        clerk.warn(entry.name, f"never sent to the gateway, and so left out of the rules: {', '.join(named)}")
+        collected.warn(entry.name, f"never sent to the gateway, and so left out of the rules: {', '.join(named)}")
     return left
 
 
-def _conditions(entry: Entry, rules: Iterable[Rule], clerk: _Clerk) -> list[dict[str, Any]]:
+def _conditions(entry: Entry, rules: Iterable[Rule], collected: _Warnings) -> list[dict[str, Any]]:
     own = entry.policies[0].match_conditions if entry.isolated else ()
     excluded = groups_within_reach(rules)
-    version = clerk.registrar.kube_version
+    version = collected.registrar.kube_version
     if version < MATCH_CONDITIONS:
         if own:
-            clerk.warn(
+            collected.warn(
                 entry.name,
                 f"Kubernetes {version} has no matchConditions, and the gateway does not check those of an isolated "
-                "policy: its worker is asked whether they are true or not; set isolate: false, or have the worker "
-                "check them",
+                "policy: its worker is called even if they are false; set isolate: false, or check them in the "
+                "worker",
             )
         if excluded:
-            clerk.warn(
+            collected.warn(
                 entry.name,
                 f"its rules match every API group, and Kubernetes {version}, which has no matchConditions, cannot "
                 f"except {', '.join(excluded)}; name the API groups in the rules",
@@ -198,13 +198,13 @@ def _conditions(entry: Entry, rules: Iterable[Rule], clerk: _Clerk) -> list[dict
         return []
     for each in own:
         for missing in lacking(each.condition.expression, version):
-            clerk.warn(entry.name, f"matchCondition {each.name}: Kubernetes {version} does not have {missing}")
+            collected.warn(entry.name, f"matchCondition {each.name}: Kubernetes {version} does not have {missing}")
     return registered_conditions(own, excluded)
 
 
-def _check_time(entry: Entry, clerk: _Clerk) -> None:
+def _check_time(entry: Entry, collected: _Warnings) -> None:
     if entry.worst_seconds + 1 > MAX_TIMEOUT_SECONDS:
-        clerk.warn(
+        collected.warn(
             entry.name,
             f"its policies may take {entry.worst_seconds:g} s, and the API server waits {MAX_TIMEOUT_SECONDS} s at "
             "most, of which the last may be missing; what is not decided by then fails; shorten their timeoutSeconds",

@@ -24,7 +24,7 @@ UID: Final = "uid"
 depend on it."""
 
 ALWAYS: Final = frozenset({"kind", "resource", "subResource", "operation", "dryRun"})
-"""The members that everybody is shown: what the request is about, and what is to be done."""
+"""The members that each policy is shown: the resource and the operation."""
 
 NAMESPACE: Final = "namespaceObject"
 """What ValidatingAdmissionPolicy calls "The namespace object that the incoming object belongs to"."""

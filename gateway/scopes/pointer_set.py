@@ -5,8 +5,8 @@ array. (A member that is really called ``*`` cannot be distinguished; ``*`` reac
 
 * Overlaps: the wider wins. ``/a`` and ``/a/b`` together are ``/a``, and ``/*/b`` and ``/a/b`` are ``/*/b``.
 * ``below(token)`` goes one step down, as a walk over a value does; None: nothing below is in the set. An element
-  of an array is asked for by ``str(index)``, so ``00``, ``+0`` and ``-`` reach none.
-* Going down with ``*`` itself calls what holds for *every* child: only what was said with ``*`` does. (A child may have
+  of an array is looked up by ``str(index)``, so ``00``, ``+0`` and ``-`` reach none.
+* Going down with ``*`` itself returns what holds for *each* child: only pointers with ``*`` do. (A child may have
   any name, also one that was never written; so this is exact, and not a guess on the safe side.)
 
 It is kept as a tree, and a set of places that is reached by several ways (``/*/a`` and ``/b/c``, at ``/b``) as the
@@ -24,7 +24,7 @@ ANY: Final = "*"
 
 
 class _Branch:
-    """What is said below one pointer: everything, if ``pointer`` says which; else something below these tokens.
+    """The pointers below one pointer: everything, if ``pointer`` is set; else something below these tokens.
 
     ``places`` are those of this branch alone, once they were needed: nearly every step ends at one branch.
     """
@@ -41,7 +41,7 @@ class PointerSet:
     """A set of places. A value: equal sets are equal, and none is changed after it was made.
 
     ``pointers`` are the widest places that were named, sorted. ``whole``: the place that was gone down to lies in the
-    set with everything below it. A set is false if it is empty. ``named`` are the children of which more is said than
+    set with everything below it. A set is false if it is empty. ``named`` are the children with more pointers than
     of ``every`` one: for each other child, ``below`` is ``every``. ``known`` are the steps that were taken before, by
     token; a caller that takes many looks there first.
     """

@@ -43,7 +43,7 @@ def _fill_object(value: dict[str, Any], shown: dict[str, Any], places: PointerSe
     """Put into ``shown`` the members that appear; those that are empty containers so far are unfinished."""
     unfinished: _Unfinished = []
     named, known = places.named, places.known
-    every = known[ANY] if ANY in known else places.every  # noqa: SIM401 - what is known need not be asked for
+    every = known[ANY] if ANY in known else places.every  # noqa: SIM401 - a known value is not looked up
     for name, child in value.items():
         below = every
         if name in named:
@@ -62,7 +62,7 @@ def _fill_array(value: list[Any], shown: list[Any], places: PointerSet) -> _Unfi
     """The same for an array, each of whose elements keeps its place."""
     unfinished: _Unfinished = []
     named, known = places.named, places.known
-    every = known[ANY] if ANY in known else places.every  # noqa: SIM401 - what is known need not be asked for
+    every = known[ANY] if ANY in known else places.every  # noqa: SIM401 - a known value is not looked up
     for index, child in enumerate(value):
         below = places.below(str(index)) if named else every
         if below is not None and below.whole:

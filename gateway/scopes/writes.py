@@ -1,7 +1,7 @@
 """Writes: which parts of the object a policy may change, judged on the difference between before and after.
 
 * ``writes`` in the configuration: these places and nothing else.
-* Without it, for a policy of a gRPC worker or a queue: everything but what says which object it is, who keeps it, and
+* Without it, for a policy of a gRPC worker or a queue: everything but identity and ownership of the object, and
   what kube-apiserver itself writes, and the status, which belongs to the controller that reports it. (A request for the
   subresource ``status`` is that report.)
 * For a native webhook, and without it for a policy whose worker is an existing webhook or a shell-operator hook:

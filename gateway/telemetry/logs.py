@@ -75,7 +75,7 @@ class _Writer:
         while (record := self._lines.get()) is not None:
             try:
                 self._write(f"{self._formatter.format(record)}\n")
-            except Exception:  # noqa: BLE001 - closed, full, or a record that cannot be written: there is no log to tell
+            except Exception:  # noqa: BLE001 - closed, full, or a record that cannot be written: there is no log for it
                 self._dropped()
 
     def _write(self, line: str) -> None:

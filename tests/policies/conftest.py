@@ -92,7 +92,7 @@ def load_text():
 
 
 @pytest.fixture
-def mistakes():
+def errors():
     """``PATH: MESSAGE`` of each error."""
     return lambda configuration: [f"{error.place.path}: {error.message}" for error in configuration.errors]
 

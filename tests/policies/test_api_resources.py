@@ -54,7 +54,7 @@ def test_what_may_be_right_is_not_told(one_policy, group, entry):
 
 
 def test_native_rules_are_told_too(load_documents):
-    """An existing webhook's rule that matches nothing is the same mistake."""
+    """An existing webhook's rule that matches nothing is the same error."""
     rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["Pods"]}
     hook = {
         "name": "a.example.com",

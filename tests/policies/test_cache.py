@@ -22,7 +22,7 @@ def test_durations(one_policy, cache, expected):
     assert policy.cache == expected
 
 
-TTL = 'must say for how long a verdict may be reused, such as "5m"'
+TTL = 'must be the time for which a verdict may be reused, such as "5m"'
 DURATION = 'a duration such as "500ms", "5m" or "1h30m"'
 SYNTAX = f"must be {DURATION}"
 
@@ -58,10 +58,10 @@ SYNTAX = f"must be {DURATION}"
         ({"ttl": "1s", "maxAge": "1s"}, '.maxAge: unknown field "policies[0].cache.maxAge"'),
     ],
 )
-def test_mistakes(one_policy, mistakes, cache, expected):
+def test_errors(one_policy, errors, cache, expected):
     """A cache that cannot be read is none."""
     policy, loaded = one_policy({"cache": cache})
-    assert mistakes(loaded) == [f"policies[0].cache{expected}"]
+    assert errors(loaded) == [f"policies[0].cache{expected}"]
     assert policy.cache is None
 
 

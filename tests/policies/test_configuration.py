@@ -69,11 +69,11 @@ def test_file_of_comments(worker):
         ({"apiVersion": "v1", "kind": "List", "items": [None]}, ["items[0]: Invalid value: null: must not be null"]),
     ],
 )
-def test_unknown_objects(load_documents, mistakes, document, expected):
+def test_unknown_objects(load_documents, errors, document, expected):
     """An object that is none of ours is fatal; the message says which kinds there are."""
     loaded = load_documents(document)
     assert loaded.fatal
-    assert mistakes(loaded) == expected
+    assert errors(loaded) == expected
 
 
 @pytest.mark.parametrize(
@@ -106,15 +106,15 @@ def test_unknown_versions(load_documents, worker, version):
     ],
 )
 @pytest.mark.parametrize("phase", ["Mutating", "Validating"])
-def test_frame_of_a_configuration(load_documents, configuration, mistakes, phase, change, expected):
-    """A mistake around the policies leaves open what the chain is: it is fatal."""
+def test_frame_of_a_configuration(load_documents, configuration, errors, phase, change, expected):
+    """A error around the policies leaves open what the chain is: it is fatal."""
     loaded = load_documents(configuration(phase=phase) | change)
     assert loaded.fatal
-    assert mistakes(loaded) == [expected]
+    assert errors(loaded) == [expected]
 
 
 def test_bad_name(load_documents, configuration):
-    """A configuration's name decides the order, so a bad one is fatal; its policies are read for their mistakes."""
+    """A configuration's name decides the order, so a bad one is fatal; its policies are read for their errors."""
     loaded = load_documents(configuration({"name": "a"}, name="A"))
     assert loaded.fatal
     assert loaded.mutating == ()
@@ -141,15 +141,15 @@ def test_chain_order(load_documents, worker, configuration, policy):
     assert [each.index for each in loaded.mutating] == [0, 0, 0, 1]
 
 
-def test_list(load_documents, worker, configuration, policy, namespace, mistakes):
+def test_list(load_documents, worker, configuration, policy, namespace, errors):
     """A v1 List stands for its items, also within another one; paths are those of the items."""
     inner = {"apiVersion": "v1", "kind": "List", "items": [worker(), namespace()]}
     outer = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [inner, configuration(policy({"mode": 1}))]}
     loaded = load_documents(outer)
     assert list(loaded.workers) == ["labels"]
     assert list(loaded.namespaces) == ["prod"]
-    (mistake,) = mistakes(loaded)
-    assert mistake.startswith("policies[0].mode: Invalid value")
+    (error,) = errors(loaded)
+    assert error.startswith("policies[0].mode: Invalid value")
 
 
 def test_namespace(load_documents, namespace):
@@ -175,18 +175,18 @@ def test_namespace(load_documents, namespace):
         ({"metadata.labels": {"a": 1}}, 'metadata.labels.a: Invalid value: "integer": must be of type string'),
     ],
 )
-def test_namespace_with_a_mistake(load_documents, namespace, mistakes, change, expected):
-    """A Namespace with a mistake is left out: its labels are unknown, not empty. That is not fatal."""
+def test_namespace_with_a_error(load_documents, namespace, errors, change, expected):
+    """A Namespace with an error is left out: its labels are unknown, not empty. That is not fatal."""
     loaded = load_documents(namespace(change))
-    assert mistakes(loaded) == [expected]
+    assert errors(loaded) == [expected]
     assert loaded.namespaces == {}
     assert not loaded.fatal
 
 
-def test_two_namespaces_of_one_name(load_documents, namespace, mistakes):
+def test_two_namespaces_of_one_name(load_documents, namespace, errors):
     """A Namespace that is there twice is left out, however often."""
     loaded = load_documents(*[namespace() for _ in range(3)], namespace({"metadata.name": "other"}))
-    assert mistakes(loaded) == ['metadata.name: Duplicate value: "prod"'] * 2
+    assert errors(loaded) == ['metadata.name: Duplicate value: "prod"'] * 2
     assert list(loaded.namespaces) == ["other"]
 
 
@@ -230,7 +230,7 @@ policies:
 
 
 def test_errors_of_all_files(load_documents):
-    """All mistakes of all files are told at once, by file and object."""
+    """All errors of all files are told at once, by file and object."""
     loaded = load_documents({"kind": "X"}, {"apiVersion": "v1", "kind": "Namespace"}, [])
     assert [error.place.file for error in loaded.errors] == ["0.json", "1.json", "2.json"]
 
@@ -272,7 +272,7 @@ def test_warning_about_inputs_of_the_namespace(load_documents, worker, configura
 
 
 def test_no_warning_about_faults(one_policy):
-    """A policy with a mistake is told its mistakes, and no advice."""
+    """A policy with an error is told its errors, and no advice."""
     _, loaded = one_policy({"rules": [{}]})
     assert loaded.errors
     assert loaded.warnings == ()

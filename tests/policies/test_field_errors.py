@@ -145,7 +145,7 @@ def test_base64_round_trip(content, at):
 
 
 @pytest.mark.parametrize(
-    ("text", "mistake"),
+    ("text", "error"),
     [
         ("2020-02-29T23:59:59Z", None),
         ("2020-01-01T00:00:00.123+01:00", None),
@@ -162,9 +162,9 @@ def test_base64_round_trip(content, at):
         ("2020-01-01T00:00:00Zx", ': extra text: "x"'),
     ],
 )
-def test_timestamps(text, mistake):
+def test_timestamps(text, error):
     """A timestamp that is none is told where Go strays."""
-    assert timestamp_error(text) == (None if mistake is None else f'parsing time "{text}"{mistake}')
+    assert timestamp_error(text) == (None if error is None else f'parsing time "{text}"{error}')
 
 
 @pytest.mark.parametrize(

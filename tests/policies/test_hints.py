@@ -1,4 +1,4 @@
-"""What Kubernetes does not say of a mistake: what was probably meant, and where the first of two stands."""
+"""Hints beside Kubernetes' message: what was probably meant, and where the first of two stands."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_native_kinds(load_text):
 
 
 def test_a_path_is_said_once_where_it_is_quoted(load_documents, worker, configuration, policy):
-    """A worker's mistakes stand in those of its policies as well, and say no path twice there either."""
+    """A worker's errors stand in those of its policies as well, and say no path twice there either."""
     loaded = load_documents(worker({"spec.grpc.targt": "x"}), configuration(policy()))
     assert loaded.errors[1].message == 'worker "labels" is invalid: unknown field "spec.grpc.targt" (in 0.json:1)'
 

@@ -119,10 +119,10 @@ def test_the_size_of_objects_is_limited(load_documents, monkeypatch):
         ([{"kind": "Pod"}] * 65, "spec.hook.snapshotsOf"),
     ],
 )
-def test_validation_of_kinds(load_documents, mistakes, kinds, path):
+def test_validation_of_kinds(load_documents, errors, kinds, path):
     """Each error has its path; the Worker is omitted."""
     document = hook("h")
     document["spec"]["hook"]["snapshotsOf"] = kinds
     loaded = load_documents(document)
-    assert [mistake.split(": ")[0] for mistake in mistakes(loaded)] == [path]
+    assert [error.split(": ")[0] for error in errors(loaded)] == [path]
     assert loaded.workers == {}

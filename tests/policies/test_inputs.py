@@ -1,4 +1,4 @@
-"""``inputs``: which pointers are a grant, which are mistakes, and in which words."""
+"""``inputs``: which pointers are a grant, which are errors, and in which words."""
 
 import pytest
 from hypothesis import given
@@ -117,10 +117,10 @@ def test_granted(one_policy, pointer):
         (None, "Invalid value: null: must not be null"),
     ],
 )
-def test_mistakes(one_policy, mistakes, pointer, expected):
-    """Each mistake is told at its element, and with any of them nothing is shown."""
+def test_errors(one_policy, errors, pointer, expected):
+    """Each error is told at its element, and with any of them nothing is shown."""
     policy, loaded = one_policy({"inputs": ["/object", pointer]})
-    assert mistakes(loaded) == [f"policies[0].inputs[1]: {expected}"]
+    assert errors(loaded) == [f"policies[0].inputs[1]: {expected}"]
     assert policy.inputs == Inputs(places=PointerSet())
 
 
@@ -128,24 +128,24 @@ LIST = 'a list of JSON Pointers such as ["/object/metadata/labels"]'
 
 
 @pytest.mark.parametrize(("value", "found"), [({}, "object"), ("/object", "string"), (True, "boolean")])
-def test_no_list(one_policy, mistakes, value, found):
+def test_no_list(one_policy, errors, value, found):
     """What is no list shows nothing."""
     policy, loaded = one_policy({"inputs": value})
-    assert mistakes(loaded) == [f'policies[0].inputs: Invalid value: "{found}": must be of type array, {LIST}']
+    assert errors(loaded) == [f'policies[0].inputs: Invalid value: "{found}": must be of type array, {LIST}']
     assert policy.inputs == Inputs(places=PointerSet())
 
 
-def test_duplicates(one_policy, mistakes):
-    """A pointer that is written twice is a mistake at the second."""
+def test_duplicates(one_policy, errors):
+    """A pointer that is written twice is an error at the second."""
     _, loaded = one_policy({"inputs": ["/object", "/name", "/object"]})
-    assert mistakes(loaded) == ['policies[0].inputs[2]: Duplicate value: "/object"']
+    assert errors(loaded) == ['policies[0].inputs[2]: Duplicate value: "/object"']
 
 
-def test_bounds(one_policy, mistakes):
-    """256 pointers of 256 tokens are granted; one more of either is a mistake."""
+def test_bounds(one_policy, errors):
+    """256 pointers of 256 tokens are granted; one more of either is an error."""
     widest = [f"/object/{'a/' * 253}{index}" for index in range(255)]
     assert not one_policy({"inputs": [*widest, "/object" + "/*" * 255]})[1].errors
-    assert mistakes(one_policy({"inputs": [*widest, "/object/a", "/object/b"]})[1]) == [
+    assert errors(one_policy({"inputs": [*widest, "/object/a", "/object/b"]})[1]) == [
         "policies[0].inputs: Too many: 257: must have at most 256 items"
     ]
     (error,) = one_policy({"inputs": ["/object" + "/*" * 256]})[1].errors
@@ -193,7 +193,7 @@ POINTERS = st.lists(TOKENS, max_size=4).map(format_pointer) | st.text(max_size=6
 @pytest.mark.property
 @given(st.lists(POINTERS, max_size=5))
 def test_all_or_nothing(pointers):
-    """Any list of texts either grants exactly its places, never the uid among them, or reports mistakes and nothing."""
+    """Any list of texts either grants exactly its places, never the uid among them, or reports errors and nothing."""
     place = Place(file="f", line=1, path="inputs")
     field = Field(node=Node([Node(pointer, 1) for pointer in pointers], 1), place=place, findings=[])
     inputs = read_inputs(field, [])

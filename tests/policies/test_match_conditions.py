@@ -1,4 +1,4 @@
-"""matchConditions: Kubernetes' validation around the compiler's words, and what remains of those with a mistake."""
+"""matchConditions: Kubernetes' validation around the compiler's words, and what remains of those with an error."""
 
 import pytest
 
@@ -60,11 +60,11 @@ def test_one_line(one_policy):
     assert "\n" not in policy.fault
 
 
-def test_unreadable_conditions(one_policy, mistakes):
+def test_unreadable_conditions(one_policy, errors):
     """A condition that cannot be read at all is left out: the policy is called more often, never less."""
     policy, loaded = one_policy({"matchConditions": [5, condition(True), {"name": "b"}, condition(name="c")]})
     assert [each.name for each in policy.match_conditions] == ["c"]
-    assert mistakes(loaded) == [
+    assert errors(loaded) == [
         'policies[0].matchConditions[0]: Invalid value: "integer": must be of type object',
         'policies[0].matchConditions[1].expression: Invalid value: "boolean": must be of type string',
         "policies[0].matchConditions[2].expression: Required value",

@@ -179,19 +179,19 @@ def test_defaults(load_documents, native, version, failure, match, timeout, abse
 
 
 @pytest.mark.parametrize("phase", ["Mutating", "Validating"])
-def test_nothing_is_limited(load_documents, native, mistakes, phase):
+def test_nothing_is_limited(load_documents, native, errors, phase):
     """A webhook sees and changes what it always did, and nothing of it is kept; our own fields are unknown there."""
     (policy,) = (loaded := load_documents(native(webhook(), phase=phase))).mutating + loaded.validating
     assert (policy.inputs, policy.writes) == (Inputs.EVERYTHING, Writes.EVERYTHING)
     assert (policy.cache, policy.on_conflict) == (None, OnConflict.ALLOW)
     loaded = load_documents(native(webhook(inputs=[], writes=[], cache={}, onConflict="deny"), phase=phase))
-    assert sorted(mistakes(loaded)) == [
+    assert sorted(errors(loaded)) == [
         f'webhooks[0].{name}: unknown field "webhooks[0].{name}"'
         for name in ("cache", "inputs", "onConflict", "writes")
     ]
 
 
-def test_v1beta1_has_defaults_for_what_v1_requires(load_documents, native, mistakes):
+def test_v1beta1_has_defaults_for_what_v1_requires(load_documents, native, errors):
     """sideEffects and admissionReviewVersions are required in v1; v1beta1 takes Unknown, and v1beta1 itself."""
     bare = webhook(sideEffects=..., admissionReviewVersions=...)
     loaded = load_documents(native(bare, version="v1beta1"))
@@ -199,7 +199,7 @@ def test_v1beta1_has_defaults_for_what_v1_requires(load_documents, native, mista
     assert loaded.mutating[0].side_effects is SideEffects.UNKNOWN
     (worker,) = loaded.workers.values()
     assert worker.webhook.review_versions == ("v1beta1",)
-    assert mistakes(load_documents(native(bare))) == [
+    assert errors(load_documents(native(bare))) == [
         "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
         "webhooks[0].admissionReviewVersions: Required value: must specify one of v1, v1beta1",
     ]
@@ -225,10 +225,10 @@ def test_defaults_round_trip(load_documents, native, version, phase):
     assert short == long
 
 
-def test_reinvocation_of_validating(load_documents, native, mistakes):
+def test_reinvocation_of_validating(load_documents, native, errors):
     """A validating webhook has no reinvocationPolicy."""
     loaded = load_documents(native(webhook(reinvocationPolicy="Never"), phase="Validating"))
-    assert mistakes(loaded) == [
+    assert errors(loaded) == [
         'webhooks[0].reinvocationPolicy: unknown field "webhooks[0].reinvocationPolicy"',
     ]
 
@@ -246,7 +246,7 @@ def test_no_webhooks(load_documents, native, webhooks):
     assert loaded.mutating == ()
 
 
-def test_namesakes(load_documents, native, mistakes):
+def test_namesakes(load_documents, native, errors):
     """v1beta1 permits two webhooks of one name: each is a policy and a worker of its own. v1 refuses the second."""
     loaded = load_documents(native(WEBHOOK, WEBHOOK, webhook(name="b.example.com"), version="v1beta1"))
     assert not loaded.errors
@@ -261,7 +261,7 @@ def test_namesakes(load_documents, native, mistakes):
         "MutatingWebhookConfiguration/hooks/b.example.com",
     ]
     refused = load_documents(native(WEBHOOK, WEBHOOK))
-    assert mistakes(refused) == ['webhooks[1].name: Duplicate value: "a.example.com"']
+    assert errors(refused) == ['webhooks[1].name: Duplicate value: "a.example.com"']
     assert [policy.fault is None for policy in refused.mutating] == [True, False]
 
 
@@ -275,13 +275,13 @@ def test_chain_with_own_kinds(load_documents, native, worker, configuration, pol
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_one_name_twice(load_documents, native, configuration, mistakes, version):
+def test_one_name_twice(load_documents, native, configuration, errors, version):
     """Two configurations of one phase with one name leave their order open, whatever their kinds: that is fatal."""
     for other in (native(version=version), configuration()):
         other["metadata"]["name"] = "hooks"
         loaded = load_documents(native(WEBHOOK), other)
         assert loaded.fatal
-        assert mistakes(loaded) == ['metadata.name: Duplicate value: "hooks"']
+        assert errors(loaded) == ['metadata.name: Duplicate value: "hooks"']
     assert not load_documents(native(WEBHOOK), native(WEBHOOK, phase="Validating")).errors
 
 
@@ -326,8 +326,8 @@ def test_other_kinds_of_the_group(load_documents, version, kind, words):
     assert "known are " in error.message
 
 
-def test_mistakes_of_a_webhook_are_its_own(load_documents, native):
-    """A webhook with a mistake stands as a policy at fault, and has no worker; the others are not affected."""
+def test_errors_of_a_webhook_are_its_own(load_documents, native):
+    """A webhook with an error stands as a policy at fault, and has no worker; the others are not affected."""
     loaded = load_documents(native(webhook(timeoutSeconds="5"), webhook(name="b.example.com")))
     assert not loaded.fatal
     first, second = loaded.mutating
@@ -339,8 +339,8 @@ def test_mistakes_of_a_webhook_are_its_own(load_documents, native):
     assert list(loaded.workers) == [second.worker]
 
 
-def test_mistakes_of_the_object_are_fatal(load_documents, native):
-    """A mistake around the webhooks refuses the object, as in Kubernetes: what it would be is not known."""
+def test_errors_of_the_object_are_fatal(load_documents, native):
+    """A error around the webhooks refuses the object, as in Kubernetes: what it would be is not known."""
     for change in ({"webhooks": {}}, {"metadata": {"name": "hooks", "labels": {"a b": ""}}}, {"spec": {}}):
         loaded = load_documents(native(WEBHOOK) | change)
         assert loaded.fatal
@@ -377,13 +377,13 @@ def test_misspelt_rules(load_documents, native):
     assert misspelt.rules == (EVERYTHING,)
 
 
-def test_duplicate_fields(load_text, native, mistakes):
+def test_duplicate_fields(load_text, native, errors):
     """A field that stands twice is told at its path, in YAML and in JSON."""
     text = json.dumps(native(WEBHOOK)).replace('"sideEffects"', '"sideEffects": "Some", "sideEffects"')
     expected = ['webhooks[0].sideEffects: duplicate field "webhooks[0].sideEffects"']
-    assert mistakes(load_text(text, "a.json")) == expected
+    assert errors(load_text(text, "a.json")) == expected
     text = yaml.safe_dump(native(WEBHOOK)).replace("  sideEffects", "  sideEffects: Some\n  sideEffects")
-    assert mistakes(load_text(text)) == expected
+    assert errors(load_text(text)) == expected
 
 
 def test_whole_numbers(load_documents, native):

@@ -116,7 +116,7 @@ def test_unchanged():
 @pytest.mark.property
 @given(st.sampled_from(PLACES), st.lists(JSON, max_size=1))
 def test_changed_document(path, new):
-    """A value replaced or taken away: all webhooks stand or all is refused, and each mistake is somebody's fault."""
+    """A value replaced or taken away: all webhooks stand or all is refused, and each error is somebody's fault."""
     documents = changed(path, new)
     loaded = load(texts_of(documents))
     if loaded.fatal:
@@ -181,8 +181,8 @@ def test_alone_or_in_a_list(path, new):
     """An object gets the same errors alone, beside others, and in a List."""
     document = changed(path, new)[path[0]]
 
-    def mistakes(content):
+    def errors(content):
         loaded = load([SourceText(name="a", content=json.dumps(content).encode())])
         return [(error.place.path, error.message) for error in loaded.errors]
 
-    assert mistakes({"apiVersion": "v1", "kind": "List", "items": [document]}) == mistakes(document)
+    assert errors({"apiVersion": "v1", "kind": "List", "items": [document]}) == errors(document)

@@ -146,10 +146,10 @@ def test_everything_said(one_policy):
         ({"a b\n": 1}, '[a b\\n]: unknown field "policies[0].a b\\n"'),
     ],
 )
-def test_validation(one_policy, mistakes, change, expected):
-    """Each mistake has its field's path and Kubernetes' words, is the policy's fault, and is not fatal."""
+def test_validation(one_policy, errors, change, expected):
+    """Each error has its field's path and Kubernetes' words, is the policy's fault, and is not fatal."""
     policy, loaded = one_policy(change)
-    assert mistakes(loaded) == [f"policies[0]{expected}"]
+    assert errors(loaded) == [f"policies[0]{expected}"]
     assert policy.fault == loaded.errors[0].text
     assert not loaded.fatal
 
@@ -171,11 +171,11 @@ def test_fields_of_webhooks(one_policy, field):
     assert "remove the field" in error.message
 
 
-def test_reinvocation_of_validating(one_policy, mistakes):
+def test_reinvocation_of_validating(one_policy, errors):
     """A validating policy has no reinvocationPolicy."""
     policy, loaded = one_policy({"reinvocationPolicy": "Never"}, phase="Validating")
     assert policy.phase is Phase.VALIDATING
-    assert mistakes(loaded) == ['policies[0].reinvocationPolicy: unknown field "policies[0].reinvocationPolicy"']
+    assert errors(loaded) == ['policies[0].reinvocationPolicy: unknown field "policies[0].reinvocationPolicy"']
 
 
 @pytest.mark.parametrize(("field", "value"), [("writes", []), ("writes", 5), ("onConflict", "warn")])
@@ -223,17 +223,17 @@ def test_entry_that_is_no_policy(load_documents, worker, configuration, policy, 
 
 
 def test_failure_policy_of_a_fault(one_policy):
-    """A policy with a mistake stands under its own failurePolicy, if that can be read."""
+    """A policy with an error stands under its own failurePolicy, if that can be read."""
     policy, _ = one_policy({"failurePolicy": "Ignore", "timeoutSeconds": 99})
     assert policy.fault
     assert policy.failure_policy is FailurePolicy.IGNORE
 
 
-def test_duplicate_names(load_documents, worker, configuration, policy, mistakes):
+def test_duplicate_names(load_documents, worker, configuration, policy, errors):
     """Of two policies of one name in a configuration, the second has a fault and another name; the first has not."""
     loaded = load_documents(worker(), configuration(policy(), policy(), policy({"name": "policies-1.name.invalid"})))
     first, second, third = loaded.mutating
-    assert mistakes(loaded) == ['policies[1].name: Duplicate value: "labels.team-a.example.com"']
+    assert errors(loaded) == ['policies[1].name: Duplicate value: "labels.team-a.example.com"']
     assert first.fault is None
     assert third.fault is None
     assert len({first.name, second.name, third.name}) == 3
@@ -249,8 +249,8 @@ def test_same_name_in_two_configurations(load_documents, worker, configuration, 
     ]
 
 
-def test_all_mistakes_at_once(one_policy):
-    """A fault names all of a policy's mistakes, joined by semicolons."""
+def test_all_errors_at_once(one_policy):
+    """A fault names all of a policy's errors, joined by semicolons."""
     policy, loaded = one_policy({"worker": "other", "timeoutSeconds": 31, "sideEffects": ...})
     assert len(loaded.errors) == 3
     assert policy.fault == (
@@ -261,7 +261,7 @@ def test_all_mistakes_at_once(one_policy):
 
 
 def test_bounded_fault(one_policy):
-    """A fault ends in the messages of requests: it names twenty mistakes at most, and says how many more there are."""
+    """A fault ends in the messages of requests: it names twenty errors at most, and says how many more there are."""
     policy, loaded = one_policy({f"x{i}": 1 for i in range(30)})
     assert len(loaded.errors) == 30
     assert policy.fault.endswith("; and 10 more errors")
@@ -288,7 +288,7 @@ def test_canonical_settings(one_policy):
         ("{a: 1, a: 1}", '.settings.a: duplicate field "policies[0].settings.a"'),
     ],
 )
-def test_settings_beyond_json(load_text, mistakes, yaml, expected):
+def test_settings_beyond_json(load_text, errors, yaml, expected):
     """What JSON cannot say is no setting; the message says where in the settings it stands."""
     loaded = load_text(f"""
 apiVersion: admission-gateway.dev/v1alpha1
@@ -302,13 +302,13 @@ metadata: {{name: a}}
 policies:
 - {{name: a.b.c, worker: labels, sideEffects: None, settings: {yaml}}}
 """)
-    assert mistakes(loaded) == ["policies[0]" + expected]
+    assert errors(loaded) == ["policies[0]" + expected]
     assert loaded.validating[0].settings == b"{}"
 
 
 @pytest.fixture
 def behind(load_documents, worker, configuration, policy):
-    """The policy, with changes, of a Worker with this spec, and its mistakes."""
+    """The policy, with changes, of a Worker with this spec, and its errors."""
 
     def load_one(spec, changes=None):
         loaded = load_documents(worker({"spec": spec}), configuration(policy(changes or {})))
@@ -321,11 +321,11 @@ def behind(load_documents, worker, configuration, policy):
 def test_a_policy_of_a_webhook(behind, field):
     """A webhook holds no policies, and takes no settings: whoever names them means something else."""
     webhook = {"webhook": {"url": "https://hooks.example.com"}}
-    one, mistakes = behind(webhook)
-    assert (one.policy, one.fault, mistakes) == ("", None, [])
-    one, (mistake,) = behind(webhook, {field: {"policy": "labels", "settings": {"a": 1}}[field]})
-    assert mistake.startswith(f"policies[0].{field}: Forbidden: a webhook ")
-    assert one.fault == mistake
+    one, errors = behind(webhook)
+    assert (one.policy, one.fault, errors) == ("", None, [])
+    one, (error,) = behind(webhook, {field: {"policy": "labels", "settings": {"a": 1}}[field]})
+    assert error.startswith(f"policies[0].{field}: Forbidden: a webhook ")
+    assert one.fault == error
 
 
 def test_a_policy_of_a_hook(behind):

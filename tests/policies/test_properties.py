@@ -159,7 +159,7 @@ def test_cut_text(at):
 @pytest.mark.property
 @given(st.sampled_from(PLACES), st.lists(JSON, max_size=1))
 def test_changed_document(path, new):
-    """A value replaced or taken away: all policies stand or all is refused, and each mistake is somebody's fault."""
+    """A value replaced or taken away: all policies stand or all is refused, and each error is somebody's fault."""
     documents = changed(path, new)
     loaded = load_all(documents)
     if loaded.fatal:
@@ -174,15 +174,15 @@ def test_changed_document(path, new):
     policies = chains(loaded)
     assert sorted(entries) == sorted((policy.place.file, policy.index) for policy in policies)
     at_fault = {(policy.place.file, f"policies[{policy.index}]") for policy in policies if policy.fault}
-    mistakes = [
+    errors = [
         error.place
         for error in loaded.errors
         # A shadow's are an error, and nobody's fault.
         if error.place.path.startswith("policies") and "].shadow" not in error.place.path
     ]
-    blamed = {(place.file, re.match(r"policies\[\d+\]", place.path)[0]) for place in mistakes}
+    blamed = {(place.file, re.match(r"policies\[\d+\]", place.path)[0]) for place in errors}
     assert at_fault == blamed
-    # The Worker is named by all policies that could be read, so a mistake in it is the fault of each.
+    # The Worker is named by all policies that could be read, so an error in it is the fault of each.
     if "labels" not in loaded.workers:
         assert all(policy.fault for policy in policies)
 

@@ -1,4 +1,4 @@
-"""Rules: Kubernetes' validation (admissionregistration/validation), and what a rule with a mistake matches."""
+"""Rules: Kubernetes' validation (admissionregistration/validation), and what a rule with an error matches."""
 
 import pytest
 
@@ -90,11 +90,11 @@ def test_good_rule(one_policy):
         ({"resourceNames": ["a"]}, '.resourceNames: unknown field "policies[0].rules[0].resourceNames"'),
     ],
 )
-def test_validation(one_policy, mistakes, change, expected):
-    """Each mistake has its field's path and Kubernetes' words."""
+def test_validation(one_policy, errors, change, expected):
+    """Each error has its field's path and Kubernetes' words."""
     rule = {name: value for name, value in (GOOD | change).items() if value is not ...}
     policy, loaded = one_policy({"rules": [rule]})
-    assert mistakes(loaded) == [RULE + expected]
+    assert errors(loaded) == [RULE + expected]
     assert policy.fault == loaded.errors[0].text
 
 
@@ -109,8 +109,8 @@ def test_accepted_resources(one_policy, resources):
 
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("value", [None, [], "text", 5, {}, [5], [None], [[]]])
-def test_mistake_widens(one_policy, field, value):
-    """A field with a mistake matches everything; the others stay as they are written."""
+def test_error_widens(one_policy, field, value):
+    """A field with an error matches everything; the others stay as they are written."""
     policy, _ = one_policy({"rules": [GOOD | {field: value}]})
     expected = {FIELDS[name]: tuple(words) for name, words in GOOD.items()} | {FIELDS[field]: WIDEST[FIELDS[field]]}
     assert policy.rules == (Rule(**expected),)
@@ -136,7 +136,7 @@ def test_no_rule(one_policy, rule):
 
 @pytest.mark.parametrize("rules", [..., None, []])
 def test_no_rules(one_policy, rules):
-    """Without rules a policy matches nothing, as in Kubernetes; that is no mistake, but it is said."""
+    """Without rules a policy matches nothing, as in Kubernetes; that is no error, but it is said."""
     policy, loaded = one_policy({"rules": rules})
     assert policy.rules == ()
     assert policy.fault is None

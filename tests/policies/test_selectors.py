@@ -1,4 +1,4 @@
-"""Selectors: metav1's validation, and what a selector with a mistake selects."""
+"""Selectors: metav1's validation, and what a selector with an error selects."""
 
 import pytest
 
@@ -93,26 +93,26 @@ def test_empty_selector(one_policy, selector):
     ],
 )
 @pytest.mark.parametrize("field", ["namespaceSelector", "objectSelector"])
-def test_validation(one_policy, mistakes, field, selector, expected):
-    """Each mistake has its field's path and Kubernetes' words."""
+def test_validation(one_policy, errors, field, selector, expected):
+    """Each error has its field's path and Kubernetes' words."""
     policy, loaded = one_policy({field: selector})
     expected = expected.replace("FIELD", field)
-    assert mistakes(loaded) == [f"policies[0].{field}{expected}"]
+    assert errors(loaded) == [f"policies[0].{field}{expected}"]
     assert policy.fault == loaded.errors[0].text
 
 
-def test_label_value_in_expression(one_policy, mistakes):
+def test_label_value_in_expression(one_policy, errors):
     """The values of an expression are label values, each with its own path."""
     _, loaded = one_policy(
         {"objectSelector": {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["ok", "a b"]}]}}
     )
-    (mistake,) = mistakes(loaded)
-    assert mistake.startswith(
+    (error,) = errors(loaded)
+    assert error.startswith(
         'policies[0].objectSelector.matchExpressions[0].values[1]: Invalid value: "a b": a valid label'
     )
 
 
-def test_mistake_widens(one_policy):
+def test_error_widens(one_policy):
     """A requirement that cannot be read is left out, and the others stay: more is selected, never less."""
     policy, _ = one_policy(
         {

@@ -1,4 +1,4 @@
-"""``shadow``: who is called besides; its mistakes are told, and take no policy down."""
+"""``shadow``: who is called besides; its errors are told, and take no policy down."""
 
 import pytest
 
@@ -68,33 +68,33 @@ def test_who_is_called(shadowed, phase, said, changes, expected):
         ),
         (
             {"worker": "labels"},
-            ": Forbidden: it is what the policy itself asks; name another worker, policy or other settings",
+            ": Forbidden: is the same call as the policy's own; name another worker, policy or other settings",
         ),
     ],
 )
-def test_mistakes(shadowed, mistakes, said, expected):
+def test_errors(shadowed, errors, said, expected):
     """Each is an error with its place; the policy is in force all the same, and has no shadow."""
     policy, loaded = shadowed(said)
-    assert mistakes(loaded) == [f"policies[0].shadow{expected}"]
+    assert errors(loaded) == [f"policies[0].shadow{expected}"]
     assert (policy.fault, policy.shadow) == (None, None)
     assert not loaded.fatal
 
 
-def test_a_broken_worker(load_documents, worker, policy, configuration, mistakes):
-    """A mistake in the Worker that only a shadow names is an error of both, and takes no policy down."""
+def test_a_broken_worker(load_documents, worker, policy, configuration, errors):
+    """A error in the Worker that only a shadow names is an error of both, and takes no policy down."""
     broken = worker({"metadata.name": "next", "spec.grpc.target": ""})
     loaded = load_documents(worker(), broken, configuration(policy({"shadow": {"worker": "next"}})))
-    assert mistakes(loaded) == [
+    assert errors(loaded) == [
         "spec.grpc.target: Required value",
         'policies[0].shadow.worker: worker "next" is invalid: spec.grpc.target: Required value (in 1.json:1)',
     ]
     assert loaded.mutating[0].fault is None
 
 
-def test_a_mistake_of_the_policy(shadowed, mistakes):
+def test_a_error_of_the_policy(shadowed, errors):
     """What is wrong with the policy itself is its fault, whatever shadow it has; and a faulty policy calls nobody."""
     policy, loaded = shadowed({"worker": "nobody"}, mode="off")
-    assert [mistake.partition(": ")[0] for mistake in mistakes(loaded)] == [
+    assert [error.partition(": ")[0] for error in errors(loaded)] == [
         "policies[0].mode",
         "policies[0].shadow.worker",
     ]

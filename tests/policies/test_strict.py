@@ -32,7 +32,7 @@ WEBHOOK_VALUES = st.dictionaries(
 )
 
 
-def mistakes(text):
+def errors(text):
     """What strict decoding reports of a webhook."""
     (node,), error = read_documents(SourceText(name="f", content=text.encode()))
     assert error is None
@@ -44,7 +44,7 @@ def mistakes(text):
 @given(WEBHOOK_VALUES)
 def test_what_the_lax_way_refuses_the_strict_way_tells_in_the_same_words(value):
     """And where it is refused by none, strict decoding has unknown fields to tell, if anything."""
-    told = [message for message in mistakes(json.dumps(value)) if "unknown field" not in message]
+    told = [message for message in errors(json.dumps(value)) if "unknown field" not in message]
     assert refused(value) in (told or [None])
 
 
@@ -59,7 +59,7 @@ def refused(value):
 
 @pytest.mark.parametrize("element", ["300", "-1", "x", "{}", "!tag y", "1.5"])
 def test_bytes_that_are_none(element):
-    """An array of what are no bytes is one mistake, whatever stands in it."""
-    (found,) = mistakes(f"clientConfig: {{caBundle: [1, {element}]}}")
+    """An array of what are no bytes is one error, whatever stands in it."""
+    (found,) = errors(f"clientConfig: {{caBundle: [1, {element}]}}")
     assert found.startswith("json: cannot unmarshal ")
     assert found.endswith(" into Go struct field WebhookClientConfig.clientConfig.caBundle of type uint8")

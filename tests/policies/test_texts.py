@@ -153,7 +153,7 @@ def test_broken_yaml(text, line, words):
 
 
 def test_what_came_before():
-    """The documents before a mistake are read, so that their mistakes are told as well."""
+    """The documents before an error are read, so that their errors are told as well."""
     assert read("a: 1\n---\nb: [") == ([{"a": 1}], read("a: 1\n---\nb: [")[1])
     assert read('{"a": 1}\n{"b": ]', "a.json")[0] == [{"a": 1}]
 

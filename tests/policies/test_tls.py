@@ -131,15 +131,15 @@ def test_who_has_to_be_proven(tls, target, name):
         ),
     ],
 )
-def test_mistakes(load_documents, worker, mistakes, said, expected):
-    """Each mistake has its path, and the Worker is left out: nothing is called in plain text because TLS is wrong."""
+def test_errors(load_documents, worker, errors, said, expected):
+    """Each error has its path, and the Worker is left out: nothing is called in plain text because TLS is wrong."""
     loaded = load_documents(worker({"spec.grpc.tls": said}))
-    assert mistakes(loaded) == [expected]
+    assert errors(loaded) == [expected]
     assert loaded.workers == {}
 
 
 @pytest.mark.parametrize(
-    ("bundle", "mistake"),
+    ("bundle", "error"),
     [
         (encoded(AUTHORITY[:-30]), "unable to parse bytes as PEM block"),
         (encoded(AUTHORITY + AUTHORITY[:200]), "a PEM block does not end, or holds what is no base64"),
@@ -158,26 +158,26 @@ def test_mistakes(load_documents, worker, mistakes, said, expected):
         (block(b"\x30\x06\x30\x00\x30\x00\x03\x00x"), "certificate 1 is no X.509 certificate"),
     ],
 )
-def test_bundles(load_documents, worker, mistakes, bundle, mistake):
+def test_bundles(load_documents, worker, errors, bundle, error):
     """A bundle is looked into when it is loaded, and only its beginning is repeated."""
-    (told,) = mistakes(load_documents(worker({"spec.grpc.tls": {"caBundle": bundle}})))
-    assert told.endswith(f'": unable to load root certificates: {mistake}')
+    (told,) = errors(load_documents(worker({"spec.grpc.tls": {"caBundle": bundle}})))
+    assert told.endswith(f'": unable to load root certificates: {error}')
     assert len(told) < 250
 
 
 @pytest.mark.parametrize("around", [b"# our authority\n%b", b"%b\n\n", b"subject=CN = authority\n%b"])
 def test_bundles_with_comments(tls, around):
-    """Text around PEM blocks is no mistake, and line ends may be those of Windows."""
+    """Text around PEM blocks is no error, and line ends may be those of Windows."""
     pem = around % AUTHORITY
     assert tls({"caBundle": encoded(pem)}).ca_bundle == pem
     assert tls({"caBundle": encoded(pem.replace(b"\n", b"\r\n"))})
 
 
-def test_all_mistakes_at_once(load_documents, worker, mistakes):
+def test_all_errors_at_once(load_documents, worker, errors):
     """One load tells them all, those of other fields included."""
     said = {"caFile": "", "keyFile": "k", "serverName": "*", "x": 1}
-    found = mistakes(load_documents(worker({"spec.grpc": {"target": "", "tls": said, "connections": 0}})))
-    assert [mistake.partition(": ")[0] for mistake in found] == [
+    found = errors(load_documents(worker({"spec.grpc": {"target": "", "tls": said, "connections": 0}})))
+    assert [error.partition(": ")[0] for error in found] == [
         "spec.grpc.target",
         "spec.grpc.tls.x",
         "spec.grpc.tls.caFile",

@@ -48,7 +48,7 @@ def test_no_target_is_what_grpc_reads_as_something_else(target):
 
 
 def test_a_socket_must_fit_where_its_file_is(load_text):
-    """A relative path is made absolute, and is then as long as it is: the mistake is told, not met when listening."""
+    """A relative path is made absolute, and is then as long as it is: the error is told, not met when listening."""
     loaded = load_text(
         """
 apiVersion: admission-gateway.dev/v1alpha1
@@ -138,11 +138,11 @@ def test_targets(target, hosts):
         "unix-abstract:labels",
     ],
 )
-def test_no_targets(load_documents, worker, mistakes, target):
+def test_no_targets(load_documents, worker, errors, target):
     """Anything else is refused, and the message says what a target looks like."""
-    (mistake,) = mistakes(load_documents(worker({"spec.grpc.target": target})))
-    assert mistake.startswith("spec.grpc.target: Invalid value: ")
-    assert "must be HOST:PORT, dns:///HOST:PORT, ipv4:ADDRESS:PORT" in mistake
+    (error,) = errors(load_documents(worker({"spec.grpc.target": target})))
+    assert error.startswith("spec.grpc.target: Invalid value: ")
+    assert "must be HOST:PORT, dns:///HOST:PORT, ipv4:ADDRESS:PORT" in error
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_no_targets(load_documents, worker, mistakes, target):
         ("ipv4:10.0.0.1:80", False),
     ],
 )
-def test_targets_of_commands(load_documents, worker, mistakes, target, local):
+def test_targets_of_commands(load_documents, worker, errors, target, local):
     """A worker that the gateway starts listens on one address of this machine that nobody else can reach."""
-    found = mistakes(load_documents(worker({"spec.grpc": {"target": target, "command": ["run"]}})))
+    found = errors(load_documents(worker({"spec.grpc": {"target": target, "command": ["run"]}})))
     assert is_local(target) is local
     assert (found == []) is local
     if not local:
@@ -211,22 +211,22 @@ def test_targets_of_commands(load_documents, worker, mistakes, target, local):
         ),
     ],
 )
-def test_validation(load_documents, worker, mistakes, change, expected):
-    """Each mistake has its path; the Worker is left out, and the configuration stands."""
+def test_validation(load_documents, worker, errors, change, expected):
+    """Each error has its path; the Worker is left out, and the configuration stands."""
     loaded = load_documents(worker(change))
-    assert mistakes(loaded) == [expected]
+    assert errors(loaded) == [expected]
     assert loaded.workers == {}
     assert not loaded.fatal
 
 
 @pytest.mark.parametrize("field", ["queue", "webhook", "hook"])
-def test_one_transport(load_documents, worker, mistakes, field):
-    """A Worker is reached in one way: two of them are a mistake, of which nothing else is said."""
-    (mistake,) = mistakes(load_documents(worker({"spec": {field: {}, "grpc": {"target": "a:1"}}})))
+def test_one_transport(load_documents, worker, errors, field):
+    """A Worker is reached in one way: two of them are an error, of which nothing else is said."""
+    (error,) = errors(load_documents(worker({"spec": {field: {}, "grpc": {"target": "a:1"}}})))
     transports = ", ".join(sorted(["grpc", field], key=["grpc", "queue", "webhook", "hook"].index))
-    assert mistake.startswith("spec: Invalid value: ")
-    assert all(name in mistake for name in transports.split(", "))
-    assert "must specify exactly one of grpc, queue, webhook, hook" in mistake
+    assert error.startswith("spec: Invalid value: ")
+    assert all(name in error for name in transports.split(", "))
+    assert "must specify exactly one of grpc, queue, webhook, hook" in error
 
 
 @pytest.mark.parametrize(
@@ -315,11 +315,11 @@ def test_other_transports(load_text, worker, spec, expected):
         ({"hook": {"path": "a\0b"}}, "spec.hook.path: Invalid value: "),
     ],
 )
-def test_validation_of_other_transports(load_documents, worker, mistakes, spec, expected):
-    """Each mistake has its path; the Worker is left out."""
+def test_validation_of_other_transports(load_documents, worker, errors, spec, expected):
+    """Each error has its path; the Worker is left out."""
     loaded = load_documents(worker({"spec": spec}))
-    (mistake,) = mistakes(loaded)
-    assert mistake.startswith(expected)
+    (error,) = errors(loaded)
+    assert error.startswith(expected)
     assert loaded.workers == {}
 
 
@@ -331,10 +331,10 @@ def test_validation_of_other_transports(load_documents, worker, mistakes, spec, 
         (["a\0b"], 'spec.grpc.command[0]: Invalid value: "a\\x00b": must not contain a zero byte'),
     ],
 )
-def test_words_of_commands(load_documents, worker, mistakes, command, expected):
+def test_words_of_commands(load_documents, worker, errors, command, expected):
     """A command is a list of words that a program can be started with."""
-    (mistake,) = mistakes(load_documents(worker({"spec.grpc": {"target": "unix:a", "command": command}})))
-    assert mistake.startswith(expected)
+    (error,) = errors(load_documents(worker({"spec.grpc": {"target": "unix:a", "command": command}})))
+    assert error.startswith(expected)
 
 
 @pytest.mark.parametrize("connections", [None, 1, 64])

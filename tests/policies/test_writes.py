@@ -46,10 +46,10 @@ def test_nothing(one_policy):
         ([], 'Invalid value: "array": must be of type string'),
     ],
 )
-def test_mistakes(one_policy, mistakes, pointer, expected):
-    """Each mistake is told at its element, and with any of them nothing may be changed."""
+def test_errors(one_policy, errors, pointer, expected):
+    """Each error is told at its element, and with any of them nothing may be changed."""
     policy, loaded = one_policy({"writes": [pointer, "/spec"]})
-    assert mistakes(loaded) == [f"policies[0].writes[0]: {expected}"]
+    assert errors(loaded) == [f"policies[0].writes[0]: {expected}"]
     assert policy.writes == Writes(granted=PointerSet())
 
 

@@ -322,7 +322,7 @@ def test_a_webhook_that_moved_here():
 @pytest.mark.property
 @given(CONFIGURATIONS)
 def test_our_own_loader_takes_it(configuration):
-    """Whatever is registered is a native configuration without a mistake, one policy for each webhook, in order."""
+    """Whatever is registered is a native configuration without an error, one policy for each webhook, in order."""
     made = register(make_entries(configuration), Registrar(service=SERVICE, excluded_namespaces=("kube-system",)))
     again = loaded(*made.objects)
     assert [str(error) for error in again.errors] == []

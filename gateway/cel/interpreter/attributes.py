@@ -7,7 +7,7 @@ walked in one go over the decoded JSON, and nothing else of it is touched or con
   key``.
 * From the first ``?`` on, what is not there makes the value ``optional.none()``, and what is there an optional.
 * A chain that begins at an optional goes on within it.
-* ``has(a.b)`` is a chain whose last qualifier only asks.
+* ``has(a.b)`` is a chain whose last qualifier only tests for presence.
 
 Each qualifier costs 1, and so does the beginning, unless the chain is a branch of ``? :`` or itself an index.
 """
@@ -176,7 +176,7 @@ def qualify(value: Any, key: Any) -> Any:
 
 
 def probe(value: Any, key: Any) -> Any:
-    """What a key or an index leads to, or MISSING; a Fault if a list is asked for something that is no index."""
+    """What a key or an index leads to, or MISSING; a Fault if a list has no such kind of index."""
     if isinstance(value, dict):
         return value.get(key, MISSING) if type(key) is str else MISSING
     if isinstance(value, Map):

@@ -44,7 +44,7 @@ _Call = Callable[[Frame, list[Any]], Any]
 
 
 FAILED: Final = object()
-"""Stands for an argument that is an error, where its size is asked for: 1."""
+"""Stands for an argument that is an error, where its size is needed: 1."""
 
 
 _IMMEDIATE: Final = frozenset({"size", "charAt", "first", "last", "slice", "dyn", "type", "hasValue", "value"})

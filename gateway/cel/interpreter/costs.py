@@ -143,7 +143,7 @@ def _flattened(*arguments: Any) -> int:
 
 
 def _list_or_abort(values: Any) -> list[Any]:
-    """cel-go takes these for lists without asking, and gives up altogether if they are none."""
+    """cel-go takes these for lists without a check, and fails if they are none."""
     if isinstance(values, list):
         return values
     conversion = f"interface conversion: {go_type_name(values)} is not traits.Lister: missing method Add"

@@ -241,4 +241,4 @@ _LOOPS: Final[dict[Repetition, Callable[[Loop], Run]]] = {
     Repetition.LIST: _list,
     Repetition.MAP: _map,
 }
-"""``all`` asks ``@not_strictly_false(result)``, ``exists`` that of ``!result``."""
+"""``all`` evaluates ``@not_strictly_false(result)``, ``exists`` that of ``!result``."""

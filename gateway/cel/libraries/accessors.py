@@ -1,4 +1,4 @@
-"""What calendars and clocks say of timestamps and durations (cel-go's standard library). Without a zone: UTC."""
+"""Calendar and clock fields of timestamps and durations (cel-go's standard library). Without a zone: UTC."""
 
 from collections.abc import Callable
 from typing import Any, Final

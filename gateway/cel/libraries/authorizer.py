@@ -1,10 +1,10 @@
 """``authorizer``: may the user of the request, or a service account, do something? (Kubernetes' authz library.)
 
-``authorizer.group('apps').resource('deployments').namespace('prod').check('create').allowed()`` collects what is asked
-about; ``check`` asks. The answers are in the ``Decisions`` that come with each evaluation: where one is missing,
-``Unanswered`` is raised, and the caller can find the answer and evaluate again.
+``authorizer.group('apps').resource('deployments').namespace('prod').check('create').allowed()`` collects the
+attributes; ``check`` makes the check. The results are in the ``Decisions`` of each evaluation: if one is missing,
+``Unanswered`` is raised, and the caller can get the result and evaluate again.
 
-An answer with an error is neither allowed nor has it a reason: ``errored()`` and ``error()`` say so. (In the API server
+A result with an error is not allowed and has no reason: ``errored()`` and ``error()`` return it. (In the API server
 a decision may be both; an answer of ours is one of them.)
 """
 
@@ -33,7 +33,7 @@ class _Receiver(Opaque, frozen=True, eq=False):
 
 
 class Authorizer(_Receiver, frozen=True, eq=False):
-    """On whose behalf is asked: a service account, or None for the user of the request."""
+    """Whose permission is checked: a service account's, or for None that of the user of the request."""
 
     decisions: Decisions
     service_account: tuple[str, str] | None = None
@@ -42,7 +42,7 @@ class Authorizer(_Receiver, frozen=True, eq=False):
 
 
 class PathCheck(_Receiver, frozen=True, eq=False):
-    """What is asked about a path."""
+    """The attributes of a check about a path."""
 
     authorizer: Authorizer
     path: str
@@ -60,7 +60,7 @@ class GroupCheck(_Receiver, frozen=True, eq=False):
 
 
 class ResourceCheck(_Receiver, frozen=True, eq=False):
-    """What is asked about a resource; ``check`` has everything but the verb."""
+    """The attributes of a check about a resource, without the verb."""
 
     authorizer: Authorizer
     check: AuthorizationCheck
@@ -77,7 +77,7 @@ class Decision(_Receiver, frozen=True, eq=False):
 
 
 def request_resource(authorizer: Authorizer, request: Mapping[str, Any]) -> ResourceCheck:
-    """``authorizer.requestResource``: the resource that the request is about, as it was asked for."""
+    """``authorizer.requestResource``: the resource of the request, as the client requested it."""
     resource = request.get("requestResource") or request.get("resource") or {}
     check = AuthorizationCheck(
         verb="",
@@ -111,7 +111,7 @@ def _resource(group: GroupCheck, resource: str) -> ResourceCheck:
 
 
 def _with(member_name: str) -> Any:
-    """A function that adds one thing to what is asked."""
+    """A function that adds one attribute to a check."""
     return lambda check, value: ResourceCheck(
         check.authorizer, msgspec.structs.replace(check.check, **{member_name: value})
     )

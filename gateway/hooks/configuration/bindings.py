@@ -60,7 +60,7 @@ def read_object_bindings(items: Field) -> tuple[ObjectBinding, ...]:
 
 
 def _object_binding(item: Field) -> ObjectBinding:
-    api_version = item.get("apiVersion").said or ""
+    api_version = item.get("apiVersion").raw_text or ""
     if api_version and not _API_VERSION.fullmatch(api_version):
         item.get("apiVersion").refuse(field_errors.invalid(api_version, "must be VERSION or GROUP/VERSION"))
     names = _names(item.get("nameSelector"))
@@ -71,16 +71,16 @@ def _object_binding(item: Field) -> ObjectBinding:
     namespace = item.get("namespace")
     keeps = item.get("keepFullObjectsInMemory")
     return ObjectBinding(
-        name=item.get("name").said or _DEFAULT_NAME,
-        kind=item.get("kind").said or "",
+        name=item.get("name").raw_text or _DEFAULT_NAME,
+        kind=item.get("kind").raw_text or "",
         api_version=api_version,
         names=names,
         labels=_label_selector(item.get("labelSelector")),
         fields=fields,
         namespaces=_names(namespace.get("nameSelector")),
         namespace_labels=_label_selector(namespace.get("labelSelector")),
-        jq_filter=item.get("jqFilter").said or "",
-        group=item.get("group").said or "",
+        jq_filter=item.get("jqFilter").raw_text or "",
+        group=item.get("group").raw_text or "",
         keeps_objects=keeps.flag() is not False,
     )
 
@@ -96,9 +96,9 @@ def _label_selector(field: Field) -> Selector | None:
 def _field_requirements(expressions: Field) -> tuple[FieldRequirement, ...]:
     return tuple(
         FieldRequirement(
-            field=item.get("field").said or "",
-            value=item.get("value").said or "",
-            equals=item.get("operator").said in _EQUALS,
+            field=item.get("field").raw_text or "",
+            value=item.get("value").raw_text or "",
+            equals=item.get("operator").raw_text in _EQUALS,
         )
         for item in expressions.items() or ()
     )
@@ -124,11 +124,13 @@ def read_admission_bindings(
         read_selector(item.get("namespace").get("labelSelector"))
         _check_seconds(item.get("timeoutSeconds"), phase)
         if phase is Phase.VALIDATING:
-            item.get("name").refuse_each(item.get("name").said or "", fully_qualified(item.get("name").said or ""))
+            item.get("name").refuse_each(
+                item.get("name").raw_text or "", fully_qualified(item.get("name").raw_text or "")
+            )
             read_rules(item.get("rules"), [])
-        group = item.get("group").said or ""
+        group = item.get("group").raw_text or ""
         yield AdmissionBinding(
-            name=item.get("name").said or "",
+            name=item.get("name").raw_text or "",
             phase=phase,
             webhook=_webhook(item),
             group=group,

@@ -114,7 +114,7 @@ def _read(root: Field, warnings: Findings) -> HookConfiguration | None:
         objects=objects,
         mutating=read[Phase.MUTATING],
         validating=read[Phase.VALIDATING],
-        conversions=tuple(item.get("name").said or "" for item in root.get(_CONVERSION).items() or ()),
+        conversions=tuple(item.get("name").raw_text or "" for item in root.get(_CONVERSION).items() or ()),
     )
 
 
@@ -129,10 +129,10 @@ def _version(root: Field) -> str | None:
     field, node = root.get(_VERSION), members[_VERSION]
     if isinstance(node.value, Broken):
         field.refuse_broken(node.value)
-    elif field.said is None or field.said not in SCHEMAS:
+    elif field.raw_text is None or field.raw_text not in SCHEMAS:
         field.refuse(field_errors.invalid(plain_value(node), "must be v1"))
-    elif conforms(root, SCHEMAS[field.said]):
-        return field.said
+    elif conforms(root, SCHEMAS[field.raw_text]):
+        return field.raw_text
     return None
 
 
@@ -144,17 +144,17 @@ def _check_settings(settings: Field) -> None:
     for field in (interval, burst):
         if field.absent:
             field.refuse(field_errors.required("shell-operator requires it in settings"))
-    if interval.said is not None:
+    if interval.raw_text is not None:
         try:
-            parse_duration(interval.said)
+            parse_duration(interval.raw_text)
         except DurationError as error:
-            interval.refuse(field_errors.invalid(interval.said, str(error)))
+            interval.refuse(field_errors.invalid(interval.raw_text, str(error)))
     check_int32(burst)
 
 
 def _check_unique(items: Field) -> None:
     seen: dict[str, str] = {}
     for item in items.items() or ():
-        name = item.get("name").said or ""
+        name = item.get("name").raw_text or ""
         if seen.setdefault(name, item.place.path) != item.place.path:
             item.get("name").refuse(field_errors.duplicate(name), f"the first is {seen[name]}")

@@ -34,21 +34,21 @@ class Field(Struct, frozen=True, kw_only=True):
 
     @property
     def absent(self) -> bool:
-        """Whether nothing is said here: no such member, or null."""
+        """Whether the field is absent or null."""
         return self.node is None or self.node.value is None
 
     @property
     def is_mapping(self) -> bool:
-        """Whether an object stands here; reports nothing."""
+        """Whether the value is an object; reports nothing."""
         return self.node is not None and isinstance(self.node.value, dict)
 
     @property
-    def said(self) -> str | None:
-        """The string that stands here, if one does; reports nothing."""
+    def raw_text(self) -> str | None:
+        """The value if it is a string, else None; reports nothing."""
         return self.node.value if self.node is not None and isinstance(self.node.value, str) else None
 
     def refuse(self, message: str, hint: str = "") -> None:
-        """Report an error at this place; ``hint`` is what Kubernetes would not say."""
+        """Report an error at this place; ``hint`` is not part of Kubernetes' message."""
         self.findings.append(ConfigurationError(place=self.place, message=message, hint=hint))
 
     def refuse_broken(self, value: Broken) -> None:
@@ -122,7 +122,7 @@ class Field(Struct, frozen=True, kw_only=True):
         """A string; ``default`` if it is absent."""
         if self.absent:
             return default
-        return self.said if self._is(str, "string", advice) else None
+        return self.raw_text if self._is(str, "string", advice) else None
 
     def texts(self) -> list[tuple["Field", str]] | None:
         """The elements of an array of strings, each with its place; none if it is absent."""
@@ -171,7 +171,7 @@ class Field(Struct, frozen=True, kw_only=True):
     def name(self, syntax: Callable[[str], list[str]], required: str = "") -> str | None:
         """A string that must be there, not empty, and of this syntax (see ``names``).
 
-        ``required`` is what to say besides "Required value".
+        ``required`` is appended to "Required value".
         """
         text = self.text("")
         if text is None:

@@ -1,7 +1,7 @@
 """The Go types behind the native kinds (k8s.io/api/admissionregistration), as far as JSON sees them.
 
-The API server decodes an object into these types before anything else looks at it. So what it says of a value of the
-wrong JSON type names the Go type that the value did not fit, and what it says of a field that the type does not have
+The API server decodes an object into these types before anything else looks at it. So its error for a value of the
+wrong JSON type names the Go type that the value did not fit, and its error for a field that the type does not have
 comes from these lists. ``go`` is a type's name as Go prints it.
 """
 

@@ -1,4 +1,4 @@
-"""What a configuration text says: values, and the line on which each stands.
+"""The values of a configuration text, and the line of each.
 
 The rules, for YAML and JSON alike:
 

@@ -1,5 +1,5 @@
-"""YAML 1.1 as PyYAML's SafeLoader reads it, with three differences: what JSON cannot say is refused, timestamps stay
-the strings that they are written as, and nothing is built before it was counted.
+"""YAML 1.1 as PyYAML's SafeLoader reads it, with three differences: what JSON cannot express is rejected, timestamps
+remain strings, and nothing is built before it is counted.
 
 The parser's events are used, not its nodes: libyaml composes nodes by recursion in C, where a deep text ends the
 process.

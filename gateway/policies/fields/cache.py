@@ -27,7 +27,7 @@ MAX_STALE_IF_ERROR: Final = 7 * _DAY
 _FIELDS: Final = ("ttl", "staleIfError")
 _A_DURATION: Final = 'a duration such as "500ms", "5m" or "1h30m"'
 _SYNTAX: Final = f"must be {_A_DURATION}"
-_TTL: Final = 'must say for how long a verdict may be reused, such as "5m"'
+_TTL: Final = 'must be the time for which a verdict may be reused, such as "5m"'
 
 
 def read_cache(field: Field) -> Cache | None:
@@ -61,4 +61,4 @@ def _duration(field: Field) -> float | None:
 
 
 def _refuse(field: Field, detail: str) -> None:
-    field.refuse(field_errors.invalid(field.said, detail))
+    field.refuse(field_errors.invalid(field.raw_text, detail))

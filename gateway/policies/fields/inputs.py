@@ -2,7 +2,7 @@
 
 * JSON Pointers over the AdmissionRequest (admission.k8s.io/v1); a token ``*`` is every element or member.
 * Absent: every member but ``uid``, unknown ones included. ``[]``: nothing but what is always shown (scopes/inputs.py).
-* Members are known by name where the API says what they are, so that a misspelt one is an error and not a policy that
+* Members are known by name where the API defines them, so that a misspelt one is an error and not a policy that
   never sees what it judges. ``object``, ``oldObject`` and ``options`` can hold anything.
 * ``uid`` is never shown ("no verdict may depend on them"), so neither it nor what would include it can be named.
 * Of the namespace, this version knows name and labels.

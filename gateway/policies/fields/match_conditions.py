@@ -31,7 +31,7 @@ def read_match_conditions(field: Field) -> tuple[MatchCondition, ...]:
     conditions = []
     for index, item in enumerate(items):
         condition = _condition(item, compiled=index < MAX_COMPILED)
-        name = item.get("name").said
+        name = item.get("name").raw_text
         if name and names.setdefault(name, item.place.path) != item.place.path:
             item.get("name").refuse(field_errors.duplicate(name), f"the first is {names[name]}")
         if condition is not None:
@@ -57,4 +57,8 @@ def _condition(field: Field, *, compiled: bool) -> MatchCondition | None:
     elif text is not None and not expression:
         field.get("expression").refuse(field_errors.required())
     name = field.get("name").name(label_key)
-    return None if condition is None else MatchCondition(name=name or field.get("name").said or "", condition=condition)
+    return (
+        None
+        if condition is None
+        else MatchCondition(name=name or field.get("name").raw_text or "", condition=condition)
+    )

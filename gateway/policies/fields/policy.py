@@ -120,7 +120,7 @@ class OwnTarget(Struct, frozen=True, kw_only=True):
         if shadow == own and not entry.findings:
             entry.refuse(
                 field_errors.forbidden(
-                    "it is what the policy itself asks; name another worker, policy or other settings"
+                    "is the same call as the policy's own; name another worker, policy or other settings"
                 )
             )
         return None if entry.findings else shadow

@@ -42,7 +42,7 @@ def _rule(field: Field, warnings: Findings) -> Rule:
         scope=field.get("scope").word(Scope) or Scope.ALL,
     )
     for item in field.get("resources").items() or [] if rule.resources != (_ANYTHING,) else []:
-        error = resource_error(item.said or "", rule.api_groups)
+        error = resource_error(item.raw_text or "", rule.api_groups)
         if error is not None:
             warnings.append(ConfigurationError(place=item.place, message=error))
     return rule

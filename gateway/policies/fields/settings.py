@@ -17,7 +17,7 @@ NOTHING: Final = b"{}"
 
 
 def read_settings(field: Field) -> bytes:
-    """The settings that stand here, or ``{}`` where there are none or where they hold what JSON cannot say."""
+    """The settings, or ``{}`` if they are absent or contain what JSON cannot express."""
     if field.node is None or not field.mapping():
         return NOTHING
     before = len(field.findings)
@@ -26,7 +26,7 @@ def read_settings(field: Field) -> bytes:
 
 
 def canonical(field: Field) -> bytes:
-    """What stands here, as JSON in the one form; what JSON cannot say is reported."""
+    """The settings as canonical JSON; what JSON cannot express is reported."""
     before = len(field.findings)
     value = None if field.node is None else _plain(field.node, [], field)
     if len(field.findings) > before:

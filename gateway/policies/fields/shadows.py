@@ -2,7 +2,7 @@
 
 A shadow is put the policy's own question: the same phase, inputs and writes. So it is a policy itself, which stands in
 no chain, and differs in the worker, the policy and the settings. What becomes of its verdict is
-nothing: mode, failurePolicy, cache and the like say nothing about it.
+nothing: mode, failurePolicy, cache and the like do not apply to it.
 """
 
 from msgspec.structs import replace

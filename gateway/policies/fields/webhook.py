@@ -114,7 +114,7 @@ def slots(entries: Sequence[Field], phase: Phase, configuration: str, *, unique:
 
     A policy whose name cannot be used is called after its place (``WORD-INDEX.name.invalid``).
     """
-    names = [entry.get("name").said or "" for entry in entries]
+    names = [entry.get("name").raw_text or "" for entry in entries]
     usable = {name: not fully_qualified(name) for name in set(names)}
     first: dict[str, int] = {}
     found = []

@@ -2,7 +2,7 @@
 
 * JSON Pointers over the object, as a JSON Patch has them: ``/metadata/labels``, where an input is
   ``/object/metadata/labels``. A token ``*`` is every element or member.
-* Absent: everything but what says which object it is and who keeps it (see scopes/writes.py). ``[]``: nothing.
+* Absent: everything but identity and ownership of the object (see scopes/writes.py). ``[]``: nothing.
 * ``apiVersion`` and ``kind`` cannot be granted: another kind of object is no changed object, and kube-apiserver takes
   none.
 """

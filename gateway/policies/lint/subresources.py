@@ -3,7 +3,7 @@
 A rule for ``pods`` matches none of their subresources. Two of them carry the whole pod, on UPDATE:
 
 * ``pods/ephemeralcontainers`` adds a container to a running pod (``kubectl debug``), whatever its image or rights;
-* ``pods/resize`` changes what running containers ask for.
+* ``pods/resize`` changes the resources of running containers.
 
 So a policy about containers that matches ``pods`` alone is bypassed. A warning covers what concerns the policy:
 

@@ -61,7 +61,7 @@ class _Unique(Struct, frozen=True, kw_only=True):
 
     def is_named_by(self, pointer: Pointer) -> bool:
         """Whether an input lies in the place, and shows what is unique there."""
-        # The first two are quick, and nearly always enough: this is asked for every place and every policy.
+        # The first two are quick, and nearly always enough: this is evaluated for each place and each policy.
         return (
             len(pointer) >= len(self.place) and self.is_shown_by(pointer) and PointerSet([self.place]).covers(pointer)
         )

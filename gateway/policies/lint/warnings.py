@@ -87,7 +87,7 @@ def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationErr
             policy,
             "shadow",
             "sideEffects is NoneOnDryRun, so only dry runs are put to the shadow: at any other request it would have "
-            "the effect a second time; write sideEffects: None if asking changes nothing in the world",
+            "the effect a second time; write sideEffects: None if a call changes nothing outside of the request",
         )
     yield from _about_scopes(policy)
 
@@ -113,7 +113,7 @@ def _about_scopes(policy: Policy) -> Iterator[ConfigurationError]:
             policy,
             "cache",
             "sideEffects is NoneOnDryRun, so only dry runs use the cache: any other request has to have its effect; "
-            "write sideEffects: None if asking changes nothing in the world, or remove cache",
+            "write sideEffects: None if a call changes nothing outside of the request, or remove cache",
         )
 
 

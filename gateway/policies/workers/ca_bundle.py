@@ -46,7 +46,7 @@ def read_ca_bundle(field: Field) -> bytes:
 
 
 def holds_certificate(bundle: bytes) -> bool:
-    """Whether there is one at least: that is all that Go's AppendCertsFromPEM, and so Kubernetes, asks for."""
+    """Whether there is one at least: Go's AppendCertsFromPEM, and so Kubernetes, requires no more."""
     return any(not _certificate_error(block["base64"]) for block in _BLOCK.finditer(bundle))
 
 

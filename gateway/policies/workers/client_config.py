@@ -44,7 +44,7 @@ def read_client_config(config: Field, *, native: bool = True) -> WebhookTarget:
 def read_review_versions(field: Field, default: tuple[str, ...] | None) -> tuple[str, ...]:
     """The versions of AdmissionReview that a webhook speaks, the one that it likes best first.
 
-    ``default`` are those of one that does not say; None: it must.
+    ``default`` are those of one without the field; None: it is required.
     """
     versions = field.texts()
     if versions is None:

@@ -1,6 +1,6 @@
 """gRPC names, as far as a worker may be named by them (grpc/doc/naming.md).
 
-The port is always said: gRPC would take 443, which no worker means. A host that is called as a scheme is refused, since
+The port is required: gRPC's default is 443, which no worker means. A host with the name of a scheme is rejected, since
 gRPC reads ``dns:50051`` as the host 50051. Several addresses behind ``ipv4:`` or ``ipv6:`` are replicas of one worker.
 """
 
@@ -19,7 +19,7 @@ EXPECTED: Final = (
     "with commas and no spaces), unix:PATH or unix:///PATH, "
     f"with a port from 1 to {MAX_PORT} and a path of at most {MAX_SOCKET_PATH} bytes without %, # and ?"
 )
-"""What a message says about anything else."""
+"""The message for all other targets."""
 
 _HOST_PORT = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]{1,254}):(?P<port>[0-9]{1,5})")
 _HOST_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")

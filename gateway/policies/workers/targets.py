@@ -26,7 +26,7 @@ class GrpcTarget(Struct, frozen=True, kw_only=True):
     ``target`` is empty where the gateway is to make a socket for the worker that it starts; else a gRPC name
     (``dns:///host:port``, ``unix:/path``, ``host:port``); ``command`` is what the gateway starts and supervises, in
     ``directory`` (that of the file it was written in), or empty. ``tls``: None is plain text. ``connections``: how many
-    are kept to it, all its addresses together; None: as many as the flag of the process says.
+    are kept to it, all its addresses together; None: as many as the flag of the process sets.
     """
 
     target: str

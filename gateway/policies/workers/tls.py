@@ -94,7 +94,7 @@ def _server_name(field: Field) -> str:
 
 
 def _default_name(target: str, worker: str) -> str:
-    """The name that is asked for in DNS, without the dot that may end it; else the Worker's."""
+    """The name that DNS resolves, without the dot that may end it; else the Worker's."""
     hosts = target_hosts(target) or ()
     if len(hosts) != 1 or is_address(hosts[0]):
         return worker

@@ -1,4 +1,4 @@
-"""The Worker document: how a worker is reached. Exactly one of ``grpc``, ``queue``, ``webhook`` and ``hook`` says it.
+"""The Worker document: how a worker is reached. Exactly one of ``grpc``, ``queue``, ``webhook`` and ``hook`` is set.
 
 A webhook here is the same as in a native configuration, but that it is named, so that policies of ours can be put to
 it, with ``inputs``, ``cache``, ``mode`` and all else that they have.
@@ -21,7 +21,7 @@ _DOCUMENT: Final = ("apiVersion", "kind", "metadata", "spec")
 _TRANSPORTS: Final = ("grpc", "queue", "webhook", "hook")
 _VERSIONS: Final = "admissionReviewVersions"
 _DEFAULT_VERSIONS: Final = ("v1",)
-"""Of a webhook that does not say which versions of AdmissionReview it speaks: what every webhook written since 2019
+"""Of a webhook without AdmissionReview versions: what every webhook written since 2019
 does."""
 
 
@@ -45,13 +45,13 @@ def _read(document: Field, directory: str, name: str) -> Worker | None:
         spec.refuse(field_errors.required())
     if not spec.mapping(_TRANSPORTS):
         return None
-    said = [transport for transport in _TRANSPORTS if not spec.get(transport).absent]
-    if len(said) != 1:
+    found = [transport for transport in _TRANSPORTS if not spec.get(transport).absent]
+    if len(found) != 1:
         expected = "must specify exactly one of " + ", ".join(_TRANSPORTS)
-        spec.refuse(field_errors.required(expected) if not said else field_errors.invalid(said, expected))
+        spec.refuse(field_errors.required(expected) if not found else field_errors.invalid(found, expected))
         return None
     worker = Worker(name=name, place=document.place)
-    (transport,) = said
+    (transport,) = found
     field = spec.get(transport)
     match transport:
         case "grpc":
