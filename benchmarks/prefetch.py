@@ -1,11 +1,11 @@
-"""What calling early is worth: how long a mutating chain takes, with real workers that think for 10 ms each.
+"""What prefetched calls save: the latency of a mutating chain whose worker takes 10 ms for each call.
 
-Three chains, each with prefetched calls and without (``--no-prefetch``): one policy; eight that look at nothing that
-another one changes; eight of which each looks at what those before it changed. One review at a time, over real TLS;
-every answer is checked. The worker sleeps, in threads of its own, so that its work costs no CPU time and the latency is
-that of the walk.
+Three chains, each with prefetched calls and without (``--no-prefetch``): one policy; eight that read nothing that
+another one writes; eight of which each reads what those before it have written. One review at a time, over real TLS;
+every answer is checked. The worker sleeps, in threads of its own, so that it uses no CPU time and the latency is that
+of the chain.
 
-Told are medians of the latency and the ratio to the one policy of the same mode, and the gateway's CPU time. Repeat it
+The output has medians of the latency, the ratio to one policy in the same mode, and the gateway's CPU time. Run it
 with ``make bench-prefetch``, or ``make bench-prefetch ARGS="--seconds 5 --rounds 7 -o json"``.
 """
 
@@ -74,7 +74,7 @@ worker.main()
 
 
 def configuration() -> str:
-    """The three chains, told apart by the label ``chain`` of the pod."""
+    """The three chains, selected by the label ``chain`` of the pod."""
     text = HEAD
     for chain, count in (("one", 1), ("independent", POLICIES), ("dependent", POLICIES)):
         text += CHAIN.replace("NAME", chain)

@@ -3,7 +3,7 @@
     redis://[USER:PASSWORD@]HOST[:6379][/DB]                            one server
     rediss://…                                                          the same over TLS
     unix://[USER:PASSWORD@]/PATH[?db=DB]                                a socket
-    redis+sentinel://[USER:PASSWORD@]HOST[:26379][,HOST…]/SERVICE[/DB]  whichever server Sentinel says is the master
+    redis+sentinel://[USER:PASSWORD@]HOST[:26379][,HOST…]/SERVICE[/DB]  the master that Sentinel reports
     redis+cluster://[USER:PASSWORD@]HOST[:6379][,HOST…]                 a Redis Cluster; any of its nodes
     rediss+sentinel://…, rediss+cluster://…                             the same over TLS
 

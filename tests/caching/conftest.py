@@ -13,7 +13,7 @@ from tests.caching import servers
 from tests.caching.world import WAIT_SECONDS, Gateway
 
 PATIENT = CacheLimits(redis_seconds=10.0, redis_answer_seconds=10.0, purge_poll_seconds=0.02)
-"""For tests about what Redis says, not about when: a loaded machine must not make a miss of a hit."""
+"""For tests of Redis' answers, not of their time: on a loaded machine a hit must not become a miss."""
 
 IMPATIENT = CacheLimits(redis_seconds=0.05, redis_answer_seconds=0.2, redis_failures=2, purge_poll_seconds=0.02)
 """For tests about a Redis that does not answer."""
@@ -43,7 +43,7 @@ def seal_file(tmp_path):
 
 @pytest.fixture
 async def gateway(redis, seal_file):
-    """Makes gateways that share one Redis and one seal key file, connected unless told otherwise."""
+    """Makes gateways that share one Redis and one seal key file, connected by default."""
     made: list[Gateway] = []
 
     async def make(verdict=None, *, limits=PATIENT, url=None, connected=True, now=None, file=seal_file):

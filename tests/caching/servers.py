@@ -27,11 +27,10 @@ _reserved: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that is kept for the caller; a cluster's bus needs one 10,000 higher.
+    """A free port that is reserved for the caller; a cluster's bus needs one 10,000 higher.
 
-    Both lie below those that Linux gives out by itself (from 32768 on): nobody is given it before the server has it, or
-    while the server is down. Nor are other tests, in whatever process: a datagram socket holds the port's number, which
-    no server of TCP notices.
+    Both are below Linux's ephemeral ports (from 32768 on), so no other process gets them before the server listens, or
+    while it is down. A datagram socket reserves the number between tests, and does not conflict with a TCP server.
     """
     while True:
         port = 12_000 + secrets.randbelow(10_000)

@@ -27,7 +27,7 @@ from gateway.redis.clients import close_client, make_client
     ],
 )
 async def test_forms(url, mode, tls, hosts, options):
-    """Each form names a way to connect, hosts, and what redis-py is told; and it takes what it is told."""
+    """Each form gives a mode, hosts, and options that redis-py accepts."""
     address = redis_address(url)
     assert (address.mode, address.tls, address.hosts) == (mode, tls, hosts)
     assert options is None or address.options == options
@@ -57,7 +57,7 @@ def test_a_service_of_sentinels():
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "error"),
     [
         ("", "no known scheme; expected one of redis, rediss, unix"),
         ("localhost:6379", "no known scheme"),
@@ -100,9 +100,9 @@ def test_a_service_of_sentinels():
         ("redis://:pa?ss@h", "%3F"),
     ],
 )
-def test_what_is_refused(url, said):
+def test_invalid_urls(url, error):
     """What is none of the forms is refused, with what is expected."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=error):
         redis_address(url)
 
 
@@ -114,24 +114,24 @@ def test_what_is_refused(url, said):
 )
 def test_nothing_of_a_url_is_repeated(scheme, before, after):
     """Wherever a password stands, it is in no error and in no text that shows the address."""
-    said = ""
+    text = ""
     try:
-        said = redis_address(f"{scheme}://:{before}hunter2{after}@h,hunter2:1/hunter2?hunter2=hunter2").shown
+        text = redis_address(f"{scheme}://:{before}hunter2{after}@h,hunter2:1/hunter2?hunter2=hunter2").shown
     except ValueError as error:
-        said = "".join(traceback.format_exception_only(error))
-    assert said
-    assert "hunter2" not in said
+        text = "".join(traceback.format_exception_only(error))
+    assert text
+    assert "hunter2" not in text
 
 
 def test_the_password_is_not_shown():
-    """An address that is printed by mistake, or stands in a traceback with its variables, shows no password."""
+    """An address that is printed, or in a traceback with its variables, shows no password."""
     address = redis_address("redis://u:hunter2@h")
     assert "hunter2" not in repr(address)
     assert address.__rich_repr__() == []
 
 
 def test_a_certificate_that_is_none(tmp_path):
-    """A file of TLS that holds something else is said now, without its content."""
+    """An invalid TLS file is reported at once, without its content."""
     (tmp_path / "ca").write_text("hunter2")
     with pytest.raises(ValueError, match="cannot be used") as error:
         redis_address(f"rediss://h?ssl_ca_certs={tmp_path / 'ca'}")

@@ -1,4 +1,4 @@
-"""What may be said of trouble with Redis."""
+"""The texts of Redis' errors that may be logged."""
 
 import asyncio
 
@@ -10,8 +10,8 @@ from gateway.redis.clients import close_client, make_client
 from gateway.redis.faults import reason_of
 
 
-async def test_a_server_that_hangs_up_may_want_tls():
-    """That is called only where it has never worked: a server that is stopped hangs up as well."""
+async def test_a_server_that_closes_the_connection_may_require_tls():
+    """TLS is suggested only if the connection has never worked: a stopping server closes it, too."""
     ended = asyncio.Event()
 
     async def hang_up(reader, writer):

@@ -1,4 +1,4 @@
-"""Equal questions that are open at the same time are one question, and nobody pays for anybody else."""
+"""Equal calls that are open at the same time are made once, and do not affect each other."""
 
 import pytest
 
@@ -13,7 +13,7 @@ FAILED = Failure(reason=Reason.WORKER_FAILURE, message="no")
 
 
 async def test_one_call_serves_all():
-    """Three reviews with the same question make one call; the first has its verdict called, the others shared."""
+    """Three reviews with equal calls make one call; the first has its verdict as called, the others as shared."""
     gateway = Gateway()
     replies = [gateway.put(policy_call())[0] for _ in range(3)]
     await turns()
@@ -26,7 +26,7 @@ async def test_one_call_serves_all():
 
 
 async def test_a_failure_is_not_shared():
-    """When a shared call fails, the one that called has the failure and each of the others asks for itself."""
+    """When a shared call fails, its review has the failure, and each of the others calls the worker itself."""
     gateway = Gateway()
     first, second, third = (gateway.put(policy_call())[0] for _ in range(3))
     gateway.workers.answer(gateway.workers.calls[0], FAILED)
@@ -38,7 +38,7 @@ async def test_a_failure_is_not_shared():
     assert second.only == (FAILED, Source.CALLED)
     assert third.only == (ALLOW, Source.CALLED)
     assert gateway.events.results == {LookupResult.MISS: 3}
-    assert gateway.policy_caller.known(policy_call()) is not None, "what was asked alone is kept too"
+    assert gateway.policy_caller.known(policy_call()) is not None, "the verdict of an unshared call is stored too"
 
 
 async def test_the_one_that_called_may_leave():
@@ -54,7 +54,7 @@ async def test_the_one_that_called_may_leave():
 
 
 async def test_a_failure_after_the_one_that_called_left():
-    """Nobody gets a failure that another review's call came to, even if that review is gone."""
+    """No review gets the failure of another review's call, even if that review has left."""
     gateway = Gateway()
     _, leave = gateway.put(policy_call())
     second, _ = gateway.put(policy_call())
@@ -66,7 +66,7 @@ async def test_a_failure_after_the_one_that_called_left():
 
 
 async def test_the_last_to_leave_cancels():
-    """A call that nobody waits for is cancelled, and a later question makes a new one."""
+    """A call for which no review waits is canceled, and a later one calls the worker again."""
     gateway = Gateway()
     leaves = [gateway.put(policy_call())[1] for _ in range(3)]
     for leave in leaves[:2]:
@@ -80,7 +80,7 @@ async def test_the_last_to_leave_cancels():
 
 
 async def test_leaving_a_call_of_ones_own():
-    """A follower that asks for itself after a failure cancels that call when it leaves."""
+    """A review that calls the worker itself after a failure cancels that call when it leaves."""
     gateway = Gateway()
     gateway.put(policy_call())
     _, leave = gateway.put(policy_call())
@@ -98,7 +98,7 @@ async def test_one_answer_makes_another_leave():
     first.then = leave
     gateway.workers.answer(gateway.workers.calls[0], FAILED)
     assert not second.answers
-    assert len(gateway.workers.calls) == 2, "who left does not ask for itself"
+    assert len(gateway.workers.calls) == 2, "a review that has left does not call the worker"
     gateway.workers.answer(gateway.workers.calls[1], ALLOW)
     assert third.only == (ALLOW, Source.CALLED)
 
@@ -118,7 +118,7 @@ async def test_a_reply_that_breaks_costs_the_others_nothing():
 
 
 async def test_calling_breaks_at_once():
-    """What the workers raise reaches the driver, and nobody waits for a call that was never made."""
+    """Exceptions of workers reach the driver, and no review waits for a call that was not made."""
 
     class Broken(Workers):
         def call(self, policy_call, reply):
@@ -134,7 +134,7 @@ async def test_calling_breaks_at_once():
 
 @pytest.mark.parametrize("verdict", [Allow(reuse=0), Allow(version="2")])
 async def test_what_must_not_be_reused_is_not_shared(verdict):
-    """A verdict marked no-store, or of another version than the question's, is for the one that called alone."""
+    """A verdict marked no-store, or of another version than the call's, is for its own review only."""
     gateway = Gateway()
     first, _ = gateway.put(policy_call())
     second, _ = gateway.put(policy_call())
@@ -145,8 +145,8 @@ async def test_what_must_not_be_reused_is_not_shared(verdict):
     assert second.only == (ALLOW, Source.CALLED)
 
 
-async def test_different_questions_are_not_shared():
-    """Another document, version, identity, policy or phase is another question."""
+async def test_different_calls_are_not_shared():
+    """Another document, version, identity, policy or phase makes a different call."""
     gateway = Gateway()
     gateway.put(policy_call())
     for other in (policy_call('{"a":1}'), policy_call(version="2"), policy_call(identity=b"j"), policy_call(name="q")):
@@ -155,7 +155,7 @@ async def test_different_questions_are_not_shared():
 
 
 async def test_without_cache_nothing_is_shared():
-    """Policies without ``cache`` ask for each review, and are counted nowhere."""
+    """Policies without ``cache`` are called for each review, and not counted."""
     gateway = Gateway()
     gateway.put(policy_call(cache=None))
     gateway.put(policy_call(cache=None))
@@ -164,7 +164,7 @@ async def test_without_cache_nothing_is_shared():
 
 
 async def test_a_purge_splits_a_flight():
-    """Who calls after a purge does not share an answer that was asked for before it."""
+    """A call after a purge does not share the answer of a call before it."""
     gateway = Gateway()
     first, _ = gateway.put(policy_call())
     await gateway.cache.purge(["test/p.test.example.com"])
@@ -178,7 +178,7 @@ async def test_a_purge_splits_a_flight():
 
 
 async def test_a_follower_of_another_configuration():
-    """Two configurations share an answer where the question is the same, each under its own ttl."""
+    """Two configurations share the answer of an equal call, each under its own ttl."""
     gateway = Gateway(now=Clock())
     gateway.put(policy_call())
     other, _ = gateway.put(policy_call(cache=Cache(ttl=1.0)))

@@ -14,6 +14,6 @@ def test_bounds(name, value):
 
 
 def test_an_entry_fits_into_the_memory():
-    """A memory that cannot hold one verdict of the largest size is refused, and the error says how large that is."""
+    """A memory that cannot hold one verdict of the largest size is rejected, and the error has its size."""
     with pytest.raises(ValueError, match=r"limit memory_bytes is 10: it must hold .* 11 bytes"):
         CacheLimits(memory_bytes=10, entry_bytes=11)

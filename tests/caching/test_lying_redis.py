@@ -1,4 +1,4 @@
-"""A server that speaks enough Redis to be believed, and then lies: whatever it says, it is a miss in time."""
+"""A server that speaks Redis and gives invalid answers: each one is a miss, in time."""
 
 import asyncio
 import re
@@ -75,7 +75,7 @@ async def test_any_answer_is_a_miss(gateway, logs, answer):
 
 
 async def test_one_that_hangs_up(gateway):
-    """A server that takes connections and drops them with the first question is skipped after a few."""
+    """A server that accepts connections and drops them at the first command is skipped after a few."""
     async with liar(None, hang_up=True) as url:
         made = await gateway(ALLOW, limits=IMPATIENT, url=url)
         for number in range(5):
@@ -85,7 +85,7 @@ async def test_one_that_hangs_up(gateway):
 
 
 async def test_one_that_is_too_slow(gateway):
-    """A server that answers later than a lookup may wait is not used at all: nobody would have anything of it."""
+    """A server that answers later than a lookup may wait is not used at all."""
     async with liar(b"$0\r\n\r\n", delay=0.1) as url:
         made = await gateway(ALLOW, limits=IMPATIENT, url=url, connected=False)
         await until(lambda: sum(made.events.faults.values()) >= 2)

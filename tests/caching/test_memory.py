@@ -18,7 +18,7 @@ OPERATIONS = st.lists(
 )
 
 
-def question(number: int, mark: bytes = b"m" * 16) -> bytes:
+def key_of(number: int, mark: bytes = b"m" * 16) -> bytes:
     return mark + number.to_bytes(32)
 
 
@@ -30,7 +30,7 @@ def test_against_a_model(operations, limit):
     memory = Memory(limit, events)
     model: OrderedDict[bytes, bytes] = OrderedDict()
     for what, number, size in operations:
-        at, content = question(number), bytes(size)
+        at, content = key_of(number), bytes(size)
         if what == "get":
             assert memory.get(at) == model.get(at)
             if at in model:
@@ -70,7 +70,7 @@ async def test_a_sweep_lets_others_run():
     """Purging a hundred thousand entries leaves the loop to others after each thousand."""
     memory = Memory(10**9, NoEvents())
     for number in range(20_000):
-        memory.put(question(number, (b"a" if number % 2 else b"b") * 16), b"")
+        memory.put(key_of(number, (b"a" if number % 2 else b"b") * 16), b"")
     turns = 0
 
     async def others():
@@ -84,4 +84,4 @@ async def test_a_sweep_lets_others_run():
     task.cancel()
     assert turns >= 20
     assert len(memory) == 10_000
-    assert memory.get(question(2, b"b" * 16)) == b""
+    assert memory.get(key_of(2, b"b" * 16)) == b""

@@ -26,7 +26,7 @@ async def written(gateway):
 
 
 async def shared(first, second, count=1):
-    """Whether what the first was told reaches the second by Redis."""
+    """Whether the first gateway's verdict reaches the second through Redis."""
     for number in range(count):
         await first.answer(policy_call(f"[{number}]"))
     await written(first)
@@ -72,7 +72,7 @@ async def test_tls(gateway, redis, certificate):
 
 
 async def test_tls_that_is_not_trusted(gateway, redis, certificate, logs):
-    """A certificate that nobody trusts, or for another name, is a link that does not come up; the log says why."""
+    """With an untrusted certificate, or one for another name, the link does not come up, and the log has the reason."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate / "tls.crt", certificate / "tls.key")
     async with servers.behind_tls(redis.port, context) as port:
@@ -98,7 +98,7 @@ async def test_a_socket(gateway, tmp_path):
 
 async def test_a_cluster(gateway, tmp_path, monkeypatch):
     """Entries spread over three masters; purges reach all; when one master dies the others' entries still serve."""
-    # Nobody connects anew while sources are counted, however long that takes.
+    # The link does not reconnect while sources are counted.
     monkeypatch.setattr("gateway.redis.link.SETTLED_SECONDS", 3600.0)
     with servers.cluster(tmp_path) as nodes:
         url = f"redis+cluster://127.0.0.1:{nodes[0].port},127.0.0.1:{nodes[1].port}"
@@ -135,7 +135,7 @@ async def test_a_failover(gateway, tmp_path):
         with replica.client as client:
             await until(client.dbsize)
         master.kill()
-        assert await second.answer(policy_call("[2]")) == (ALLOW, Source.CALLED), "nobody waits for a failover"
+        assert await second.answer(policy_call("[2]")) == (ALLOW, Source.CALLED), "no review waits for a failover"
         await until(lambda: not second.store.up)
         with replica.client as client:
             await until(lambda: client.info("replication")["role"] == "master")

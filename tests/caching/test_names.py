@@ -4,18 +4,18 @@ from gateway.caching.names import PREFIX, entries_pattern, entry_name, marker_na
 from gateway.redis.sealing import SealKey
 
 KEY = SealKey(b"k" * 32)
-QUESTION = b"m" * 16 + b"q" * 32
+CACHE_KEY = b"m" * 16 + b"q" * 32
 
 
 def test_names_tell_nothing():
-    """A name has neither the policy's mark nor the question, and differs for each key, question and policy."""
+    """A name has neither the policy's mark nor the cache key, and differs for each seal key, cache key and policy."""
     names = {
-        entry_name(key, question)
+        entry_name(key, cache_key)
         for key in (KEY, SealKey(b"o" * 32))
-        for question in (QUESTION, b"n" * 16 + b"q" * 32, b"m" * 16 + b"r" * 32)
+        for cache_key in (CACHE_KEY, b"n" * 16 + b"q" * 32, b"m" * 16 + b"r" * 32)
     }
     assert len(names) == 6
     assert all(name.startswith(PREFIX) and len(name) < 100 for name in names)
-    entries = entries_pattern(KEY, QUESTION[:16]).removesuffix("*")
-    assert entry_name(KEY, QUESTION).startswith(entries)
-    assert not marker_name(KEY, QUESTION[:16]).startswith(entries)
+    entries = entries_pattern(KEY, CACHE_KEY[:16]).removesuffix("*")
+    assert entry_name(KEY, CACHE_KEY).startswith(entries)
+    assert not marker_name(KEY, CACHE_KEY[:16]).startswith(entries)

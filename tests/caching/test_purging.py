@@ -35,8 +35,8 @@ async def test_it_reaches_the_others(gateway, redis, logs):
     assert await second.answer(policy_call()) == (ALLOW, Source.CALLED)
     assert await second.answer(policy_call(name="q")) == (DENY, Source.MEMORY)
     assert second.events.counts["purged"] == 1
-    heard = [entry["policies"] for entry in logs if entry["event"] == "a purge by another replica is in force"]
-    assert heard == [1], "the one that purged hears nothing of itself"
+    logged = [entry["policies"] for entry in logs if entry["event"] == "a purge by another replica is in force"]
+    assert logged == [1], "the replica that purged does not report its own purge"
 
 
 async def test_entries_are_deleted(gateway, redis):
@@ -74,7 +74,7 @@ async def test_a_purge_that_is_told_late(gateway, redis):
 
 
 async def test_deleting_holds_nobody_up(gateway, redis, monkeypatch):
-    """A purge is answered when it is told, however long it takes to find the entries; and closing does not wait."""
+    """A purge returns once its markers are written, before the entries are deleted; closing does not wait for that."""
     made = await gateway(ALLOW)
     reached = asyncio.Event()
 
@@ -103,7 +103,7 @@ async def test_entries_that_stay_are_not_used(gateway, redis):
 
 
 async def test_a_marker_that_cannot_be_read(gateway, redis):
-    """Where Redis has an entry, and an error in its marker's place, nobody knows whether it was purged: a miss."""
+    """Where Redis has an entry, and an error in its marker's place, it may be purged: a miss."""
     first, second = await gateway(DENY), await gateway(ALLOW)
     await first.answer(policy_call())
     await until(lambda: entries(redis))
@@ -123,7 +123,7 @@ async def test_a_marker_that_cannot_be_read(gateway, redis):
 
 
 async def test_purged_while_redis_is_away(gateway, redis):
-    """A purge that Redis cannot be told is in force here at once, says so, and is told when Redis is back."""
+    """A purge without Redis is in force here at once, returns False, and is written when Redis is back."""
     first, second = await gateway(DENY), await gateway(ALLOW)
     await first.answer(policy_call())
     await until(lambda: entries(redis))
@@ -144,7 +144,7 @@ async def test_purged_while_redis_is_away(gateway, redis):
 
 @pytest.mark.parametrize("missing", ["set", "getrange"])
 async def test_a_purge_that_redis_refuses(gateway, redis, missing):
-    """Where replicas may not write markers, or not read them, nobody is told: a purge says so, until they may."""
+    """A purge returns False while replicas may not write markers, or not read them."""
     with redis.client as client:
         rules = ("on", ">p", "~*", "+@all", f"-{missing}")
         client.execute_command("ACL", "SETUSER", missing, "reset", *rules)

@@ -1,4 +1,4 @@
-"""What one replica was told, another one knows; and whatever Redis does, it is a miss at worst."""
+"""Replicas share verdicts through Redis; whatever Redis does, the worst case is a miss."""
 
 import asyncio
 import itertools
@@ -36,7 +36,7 @@ async def written(redis, count=1):
 
 @pytest.mark.parametrize("verdict", [ALLOW, DENY, PATCHED])
 async def test_a_verdict_is_shared_whole(gateway, redis, verdict):
-    """Another replica has from Redis what the worker told the first, with its age, and then from its own memory."""
+    """Another replica gets the verdict from Redis, with its age, and then from its own memory."""
     first, second = await gateway(verdict), await gateway()
     await first.answer(policy_call())
     await written(redis)
@@ -50,7 +50,7 @@ async def test_a_verdict_is_shared_whole(gateway, redis, verdict):
 
 
 async def test_followers_share_what_redis_had(gateway, redis):
-    """Reviews with one question make one lookup."""
+    """Reviews with one call make one lookup."""
     first, second = await gateway(DENY), await gateway()
     await first.answer(policy_call())
     await written(redis)
@@ -74,18 +74,18 @@ async def test_redis_forgets(gateway, redis):
 async def test_stale_from_redis(gateway, redis):
     """A stale verdict that only Redis has is handed over while the worker is called."""
     first, second = await gateway(DENY), await gateway()
-    question = policy_call(cache=Cache(ttl=10, stale_if_error=100))
-    await first.answer(question)
+    call = policy_call(cache=Cache(ttl=10, stale_if_error=100))
+    await first.answer(call)
     await written(redis)
     second.clock.now += 50
-    reply, _ = second.put(question)
+    reply, _ = second.put(call)
     await until(lambda: second.workers.calls)
     assert [(verdict, origin.source, origin.age) for verdict, origin in reply.fallbacks] == [(DENY, Source.STALE, 50)]
     assert second.events.results == {LookupResult.STALE: 1}
 
 
 async def test_a_tick_is_one_pipeline(gateway, redis):
-    """A hundred questions of one loop tick reach Redis in one pipeline, and so do their verdicts."""
+    """A hundred calls of one loop tick reach Redis in one pipeline, and so do their verdicts."""
     made = await gateway(ALLOW)
     with redis.client as client:
         before = client.info("stats")
@@ -101,7 +101,7 @@ async def test_a_tick_is_one_pipeline(gateway, redis):
 
 
 async def test_leaving_cancels_the_lookup(gateway, redis):
-    """Who left while Redis was called hears nothing, and no worker is called."""
+    """A call that leaves during the lookup gets no answer, and no worker is called."""
     made = await gateway(ALLOW)
     reply, leave = made.put(policy_call())
     leave()
@@ -120,7 +120,7 @@ async def test_paused(gateway, redis):
     assert made.events.faults[RedisFault.TIMEOUT] >= 2
     for number in range(3, 10):
         reply, _ = made.put(policy_call(f"[{number}]"))
-        assert len(made.workers.calls) == number + 1, "nobody waits for a Redis that is skipped"
+        assert len(made.workers.calls) == number + 1, "no call waits for a Redis that is skipped"
         await reply.wait()
     redis.resume()
     await until(lambda: made.store.up)
@@ -134,7 +134,7 @@ async def test_paused(gateway, redis):
 
 
 async def test_late_is_too_late(gateway, redis):
-    """What Redis says after the budget is ignored: the worker's own verdict counts."""
+    """An answer of Redis after the budget is ignored: the worker's verdict counts."""
     first, second = await gateway(DENY), await gateway(ALLOW, limits=IMPATIENT)
     await first.answer(policy_call())
     await written(redis)
@@ -147,7 +147,7 @@ async def test_late_is_too_late(gateway, redis):
 
 
 async def test_killed_and_restarted(gateway, redis):
-    """A Redis that dies under load costs nobody an answer; when it is back, empty, it is used again."""
+    """A Redis that dies under load fails no call; when it is back, empty, it is used again."""
     made = await gateway(ALLOW)
 
     async def load(numbers):
@@ -205,7 +205,7 @@ async def test_whoever_is_cancelled_while_he_closes_leaves_nothing_open(redis, t
 
 
 async def test_a_server_of_a_link_that_has_gone_down_is_not_called(gateway, redis, monkeypatch):
-    """Nobody would close what it opens. To redis-py it equals the one that is there at the same address now."""
+    """Its connections would stay open. For redis-py it equals the present one at the same address."""
     made = await gateway(ALLOW)
     now, before = (ClusterNode("127.0.0.1", redis.port) for _ in range(2))
     monkeypatch.setattr(made.store._link, "masters", lambda: [now])
@@ -246,7 +246,7 @@ async def test_full(gateway, redis):
 
 
 async def test_refused(gateway, redis):
-    """Each command that Redis refuses is told of once in the log, though it answers; and every review is judged."""
+    """Each command that Redis refuses is logged once, and every call is answered."""
     with redis.client as client:
         client.execute_command("ACL", "SETUSER", "limited", "on", ">hunter2", "+ping", "+hello", "+client", "+select")
     with capture_logs() as logs:
@@ -254,9 +254,9 @@ async def test_refused(gateway, redis):
         for number in range(3):
             assert await made.answer(policy_call(f"[{number}]")) == (ALLOW, Source.CALLED)
         await until(lambda: made.events.faults[RedisFault.RESPONSE] >= 6)
-    told = [(entry["command"], entry["why"]) for entry in logs if entry["log_level"] == "warning"]
+    logged = [(entry["command"], entry["why"]) for entry in logs if entry["log_level"] == "warning"]
     why = "NoPermissionError: its ACL does not permit this user the command"
-    assert sorted(told) == [("GETRANGE", why), ("SET", why)]
+    assert sorted(logged) == [("GETRANGE", why), ("SET", why)]
     assert made.store.refused == {"GETRANGE": why, "SET": why}
 
 
@@ -273,17 +273,17 @@ async def test_refused(gateway, redis):
     ],
 )
 async def test_why_it_cannot_be_used(gateway, redis, url, why):
-    """The log says in our own words what is wrong, once, and nothing of the URL."""
+    """The log has the gateway's own text, once, and no part of the URL."""
     with capture_logs() as logs:
         made = await gateway(ALLOW, url=url.format(port=redis.port), connected=False)
         await until(lambda: made.events.faults.total() > 2)
-    (told,) = [entry for entry in logs if entry["log_level"] == "warning"]
-    assert told["why"].startswith(why)
-    assert "hunter2" not in repr(told)
+    (warning,) = [entry for entry in logs if entry["log_level"] == "warning"]
+    assert warning["why"].startswith(why)
+    assert "hunter2" not in repr(warning)
 
 
 async def test_flushed(gateway, redis):
-    """After FLUSHALL everything is asked for once more."""
+    """After FLUSHALL each worker is called once more."""
     first, second = await gateway(ALLOW), await gateway(DENY)
     await first.answer(policy_call())
     await written(redis)
@@ -335,7 +335,7 @@ async def test_a_replica_that_takes_no_writes(gateway, redis):
 
 
 async def test_a_wrong_password(gateway, redis, logs):
-    """A password that Redis refuses is said in the log without it, and everything else works."""
+    """A rejected password is logged without its value, and everything else works."""
     with redis.client as client:
         client.config_set("requirepass", "right")
         try:
@@ -397,7 +397,7 @@ async def test_rotation(gateway, redis, seal_file):
 
 
 async def test_strangers_share_nothing(gateway, redis, tmp_path):
-    """Replicas with different keys ask for themselves, and see no failure in it."""
+    """Replicas with different keys call their workers themselves, and report no failure."""
     first = await gateway(DENY)
     await first.answer(policy_call())
     await written(redis)

@@ -1,4 +1,4 @@
-"""What Redis refuses is noted by its kind, until it does that again."""
+"""Refusals of Redis are recorded by command, until the command succeeds again."""
 
 from redis import exceptions
 
@@ -20,7 +20,7 @@ def test_a_kind_is_refused_where_one_of_a_pipeline_is():
 
 
 def test_what_is_lost_is_not_refused():
-    """A node that is away says nothing about the command; nor does it take back a refusal."""
+    """An unreachable node neither records nor clears a refusal."""
     refusals = Refusals("redis")
     refusals.note([SET], [exceptions.ConnectionError("gone")])
     assert refusals.now == {}

@@ -1,4 +1,4 @@
-"""What is kept, for how long, and for whom: a hit is a verdict that was said for that very question, in its time."""
+"""What the cache stores, for how long, and for which calls: a hit is a fresh verdict of an equal call."""
 
 import pytest
 
@@ -18,7 +18,7 @@ PATCHED = Allow(
 
 @pytest.mark.parametrize("verdict", [ALLOW, DENY, PATCHED])
 async def test_a_verdict_is_kept_whole(verdict):
-    """Allow, deny and patch come back as they were said, from memory, with their age."""
+    """Allow, deny and patch come from memory unchanged, with their age."""
     gateway = Gateway(verdict)
     assert await gateway.answer(policy_call()) == (verdict, Source.CALLED)
     gateway.clock.now += 7
@@ -34,7 +34,7 @@ async def test_a_verdict_is_kept_whole(verdict):
     [Failure(reason=Reason.WORKER_FAILURE, message="no"), Allow(reuse=0), Deny(reuse=0), Allow(version="2")],
 )
 async def test_what_is_never_kept(verdict):
-    """A failure, a verdict that says no-store, and one of another version are asked for each time."""
+    """A failure, a verdict with no-store, and one of another version are not stored."""
     gateway = Gateway(verdict)
     for _ in range(2):
         assert await gateway.answer(policy_call()) == (verdict, Source.CALLED)
@@ -48,12 +48,12 @@ async def test_what_is_never_kept(verdict):
 async def test_how_long(cache, reuse, lives):
     """A verdict is fresh for ttl, or for the worker's hint where that is shorter, and not an instant longer."""
     gateway = Gateway(Allow(reuse=reuse))
-    question = policy_call(cache=cache)
-    await gateway.answer(question)
+    call = policy_call(cache=cache)
+    await gateway.answer(call)
     gateway.clock.now += lives - 0.1
-    assert gateway.policy_caller.known(question) is not None
+    assert gateway.policy_caller.known(call) is not None
     gateway.clock.now += 0.1
-    assert gateway.policy_caller.known(question) is None
+    assert gateway.policy_caller.known(call) is None
 
 
 async def test_age_counts_from_the_calling():
@@ -80,29 +80,29 @@ async def test_stale_is_a_fallback():
     """Past its ttl but within staleIfError a verdict is handed over before the worker answers, never as the answer."""
     gateway = Gateway()
     gateway.workers.verdict = DENY
-    question = policy_call(cache=Cache(ttl=10, stale_if_error=100))
-    await gateway.answer(question)
+    call = policy_call(cache=Cache(ttl=10, stale_if_error=100))
+    await gateway.answer(call)
     gateway.workers.verdict = None
     gateway.clock.now += 50
-    reply, _ = gateway.put(question)
-    assert not reply.fallbacks, "never inside ask"
+    reply, _ = gateway.put(call)
+    assert not reply.fallbacks, "never inside call"
     await turns()
     assert [(verdict, origin.source, origin.age) for verdict, origin in reply.fallbacks] == [(DENY, Source.STALE, 50)]
     assert not reply.answers
     gateway.workers.answer(gateway.workers.calls[-1], ALLOW)
     assert reply.only == (ALLOW, Source.CALLED)
-    assert gateway.policy_caller.known(question) is not None, "the new verdict is kept"
+    assert gateway.policy_caller.known(call) is not None, "the new verdict is kept"
 
 
 async def test_stale_has_an_end():
     """Past ttl and staleIfError together, nothing is handed over."""
     gateway = Gateway()
     gateway.workers.verdict = DENY
-    question = policy_call(cache=Cache(ttl=10, stale_if_error=100))
-    await gateway.answer(question)
+    call = policy_call(cache=Cache(ttl=10, stale_if_error=100))
+    await gateway.answer(call)
     gateway.workers.verdict = None
     gateway.clock.now += 110
-    reply, _ = gateway.put(question)
+    reply, _ = gateway.put(call)
     await turns()
     assert not reply.fallbacks
     assert gateway.events.results[LookupResult.MISS] == 2
@@ -112,11 +112,11 @@ async def test_a_hint_shortens_staleness_too():
     """staleIfError begins where the worker's hint ends."""
     gateway = Gateway()
     gateway.workers.verdict = Deny(reuse=5)
-    question = policy_call(cache=Cache(ttl=60, stale_if_error=10))
-    await gateway.answer(question)
+    call = policy_call(cache=Cache(ttl=60, stale_if_error=10))
+    await gateway.answer(call)
     gateway.workers.verdict = None
     gateway.clock.now += 15
-    reply, _ = gateway.put(question)
+    reply, _ = gateway.put(call)
     await turns()
     assert not reply.fallbacks
 
@@ -146,9 +146,7 @@ async def test_versions_that_part_while_called():
 
 
 async def test_another_version_is_reported():
-    """An answer of another version than was asked for is told to the workers by whoever waits for it; where the one
-    that called has left, by the cache.
-    """
+    """An answer of another version is reported to the workers by its review; if that has left, by the cache."""
     gateway = Gateway()
     gateway.put(policy_call())
     gateway.workers.answer(gateway.workers.calls[0], Allow(version="2"))
@@ -162,7 +160,7 @@ async def test_another_version_is_reported():
     assert gateway.workers.disagreements == ["3", "4"]
 
 
-async def test_an_equal_question_of_another_policy_name():
+async def test_an_equal_call_of_another_policy_name():
     """A verdict belongs to the policy that called, so that it can be purged with it."""
     gateway = Gateway(ALLOW)
     await gateway.answer(policy_call())
@@ -186,7 +184,7 @@ async def test_purge_drops_and_goes_on_dropping():
     gateway.clock.now += gateway.limits.clock_skew_seconds + 1
     gateway.workers.verdict = ALLOW
     await gateway.answer(policy_call())
-    assert gateway.policy_caller.known(policy_call()) is not None, "what is asked for after it is kept again"
+    assert gateway.policy_caller.known(policy_call()) is not None, "a verdict of a later call is stored again"
 
 
 async def test_a_clock_that_goes_back():
@@ -204,12 +202,12 @@ async def test_a_clock_that_goes_back():
 async def test_no_entry_outlives_the_longest_age():
     """However long ttl and staleIfError are, there is an end that a purge can outlast."""
     gateway = Gateway(ALLOW, limits=CacheLimits(entry_seconds=100))
-    question = policy_call(cache=Cache(ttl=1e9, stale_if_error=1e9))
-    await gateway.answer(question)
+    call = policy_call(cache=Cache(ttl=1e9, stale_if_error=1e9))
+    await gateway.answer(call)
     gateway.clock.now += 99
-    assert gateway.policy_caller.known(question) is not None
+    assert gateway.policy_caller.known(call) is not None
     gateway.clock.now += 1
-    assert gateway.policy_caller.known(question) is None
+    assert gateway.policy_caller.known(call) is None
 
 
 @pytest.mark.parametrize("verdict", [Allow(warnings=("x" * 2000,)), Deny(details={"n": 2**70})])

@@ -1,4 +1,4 @@
-"""Workers that answer when they are told to, reviews that wait, and a clock that somebody sets."""
+"""Workers that answer when the test decides, reviews that wait, and a clock that the test sets."""
 
 import asyncio
 import itertools
@@ -35,7 +35,7 @@ WAIT_SECONDS = 60
 
 
 def policy_call(document: str = "{}", *, name: str = "p", phase: Phase = Phase.VALIDATING, **fields: Any) -> PolicyCall:
-    """A question to policy NAME about a document; cached for 60 s unless told otherwise."""
+    """A call of policy NAME with a document; cached for 60 s by default."""
     defaults: dict[str, Any] = {
         "id": next(IDS),
         "policy": policy(name, phase=phase),
@@ -46,9 +46,9 @@ def policy_call(document: str = "{}", *, name: str = "p", phase: Phase = Phase.V
         "version": "1",
         "cache": Cache(ttl=60.0),
     }
-    told = defaults | fields
-    told["key_prefix"] = key_prefix(phase=phase, identity=told.pop("identity", b"i"), version=told["version"])
-    return PolicyCall(**told)
+    given = defaults | fields
+    given["key_prefix"] = key_prefix(phase=phase, identity=given.pop("identity", b"i"), version=given["version"])
+    return PolicyCall(**given)
 
 
 @dataclass
@@ -158,7 +158,7 @@ class Workers:
 
 
 class Gateway:
-    """One process: its cache, and workers that say ``verdict`` (None: they wait to be told)."""
+    """One process: its cache, and workers that answer ``verdict`` (None: the test answers)."""
 
     def __init__(self, verdict: Any = None, *, limits: CacheLimits | None = None, redis: Any = None, now: Any = None):
         self.clock = now or Clock()
@@ -169,18 +169,18 @@ class Gateway:
         self.cache = VerdictCache(self.limits, self.events, self.store, self.clock)
         self.policy_caller = CachingCaller(self.workers, self.cache)
 
-    def put(self, question: PolicyCall) -> tuple[Reply, Callable[[], object]]:
-        """Put a question as the driver does; the answer comes later."""
+    def put(self, call: PolicyCall) -> tuple[Reply, Callable[[], object]]:
+        """Make a call as the driver does; the answer comes later."""
         reply = Reply()
-        known = self.policy_caller.known(question)
+        known = self.policy_caller.known(call)
         if known is not None:
-            reply.answered(question, *known)
+            reply.answered(call, *known)
             return reply, lambda: None
-        return reply, self.policy_caller.call(question, reply)
+        return reply, self.policy_caller.call(call, reply)
 
-    async def answer(self, question: PolicyCall) -> tuple[Answer, Source]:
-        """Put a question and wait."""
-        return await self.put(question)[0].wait()
+    async def answer(self, call: PolicyCall) -> tuple[Answer, Source]:
+        """Make a call and wait for its answer."""
+        return await self.put(call)[0].wait()
 
 
 async def turns(count: int = 5) -> None:
@@ -192,7 +192,7 @@ async def turns(count: int = 5) -> None:
 async def until(condition: Callable[[], object]) -> None:
     """Wait until something holds that another process brings about; a test that waits so long has failed."""
     async with asyncio.timeout(WAIT_SECONDS):
-        while not condition():  # noqa: ASYNC110 - nobody in this process could set an Event
+        while not condition():  # noqa: ASYNC110 - another process causes it, so no Event can be set
             await asyncio.sleep(0.005)
 
 

@@ -1,4 +1,4 @@
-"""A link connects anew until its work is done, and leaves no client open."""
+"""A link connects again until its work is done, and leaves no client open."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ class Client:
 
 
 class World:
-    """A link whose work ends as a test says; ``pauses`` are those that it made, ``now`` is its clock."""
+    """A link whose work ends as the test decides; ``pauses`` are those that it made, ``now`` is its clock."""
 
     def __init__(self, monkeypatch, *ends):
         self.now = 0.0

@@ -59,7 +59,7 @@ def test_what_is_moved_does_not_open(here, there):
 @pytest.mark.property
 @given(st.binary(max_size=100))
 def test_any_bytes(content):
-    """Bytes of somebody else do not open, and raise nothing."""
+    """Arbitrary bytes do not open, and raise nothing."""
     for sealed in (content, b"\x01" + content):
         assert KEY.open(HERE, sealed) is None
 
@@ -99,7 +99,7 @@ def test_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "error"),
     [
         ("", "it contains no key"),
         ("# nothing\n", "it contains no key"),
@@ -112,15 +112,15 @@ def test_a_file(tmp_path):
         ("\x00\xff", "line 1: expected base64"),
     ],
 )
-def test_a_file_that_is_none(tmp_path, content, said):
-    """A file with a mistake is refused with its name, the line and what to do, and no word of what stands there."""
+def test_an_invalid_key_file_is_rejected(tmp_path, content, error):
+    """An invalid file is rejected with its name, the line and what to do, and without its content."""
     file = tmp_path / "keys"
     file.write_text(content)
     keys = SealKeys(file)
-    assert said in keys.why
+    assert error in keys.why
     assert str(file) in keys.why
     assert "hunter2" not in keys.why
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=error):
         keys.seal(HERE, b"x")
 
 
@@ -157,7 +157,7 @@ def test_rotation(tmp_path):
 
 
 def test_a_broken_file_changes_nothing(tmp_path):
-    """A new file that cannot be used leaves the keys as they were, and the log says so."""
+    """A new file that cannot be used leaves the keys as they were, and is logged."""
     file = tmp_path / "keys"
     file.write_text(line(b"a"))
     keys = SealKeys(file)
@@ -185,9 +185,9 @@ def test_what_the_log_says_of_keys(tmp_path):
         assert not keys.refresh()
         file.write_text(line(b"b") + line(b"a"))
         assert keys.refresh()
-    told = [entry for entry in logs if entry["event"] == "seal keys read"]
-    assert [entry["keys"] for entry in told] == [1, 1, 2]
-    (old,), again, (new, last) = (entry["fingerprints"] for entry in told)
+    read = [entry for entry in logs if entry["event"] == "seal keys read"]
+    assert [entry["keys"] for entry in read] == [1, 1, 2]
+    (old,), again, (new, last) = (entry["fingerprints"] for entry in read)
     assert [old] == again == [last]
     assert new != old
     assert len(old) == 8

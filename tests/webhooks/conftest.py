@@ -18,7 +18,7 @@ def pytest_asyncio_loop_factories(config, item):
 
 @pytest.fixture(scope="session")
 def authority():
-    """Whom webhooks have their certificates from; not the one of the gateway's own."""
+    """The CA of the webhooks' certificates; not that of the gateway's."""
     return Authority("webhooks")
 
 

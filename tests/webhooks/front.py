@@ -1,5 +1,5 @@
-"""An existing webhook, as somebody writes one who knows Kubernetes and nothing of us: HTTPS, an AdmissionReview in, one
-out. Behind it are the sample policies' own functions, each on a path of its own with its settings built in.
+"""A webhook that knows nothing of the gateway: AdmissionReviews over HTTPS, as Kubernetes defines them. It serves the
+sample policies' functions, each on its own path with its settings built in.
 """
 
 import base64
@@ -39,13 +39,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 def _response(answer):
     """An SDK's answer as an AdmissionResponse without its uid."""
-    said = {"warnings": list(answer.warnings), "auditAnnotations": dict(answer.audit_annotations)}
+    notes = {"warnings": list(answer.warnings), "auditAnnotations": dict(answer.audit_annotations)}
     if isinstance(answer, Deny):
-        return {"allowed": False, "status": _status(answer)} | said
+        return {"allowed": False, "status": _status(answer)} | notes
     if answer.change is None:
-        return {"allowed": True} | said
+        return {"allowed": True} | notes
     patch = base64.b64encode(answer.change.content).decode()
-    return {"allowed": True, "patchType": "JSONPatch", "patch": patch} | said
+    return {"allowed": True, "patchType": "JSONPatch", "patch": patch} | notes
 
 
 def _status(denied):
@@ -54,13 +54,13 @@ def _status(denied):
 
 
 class _Server(http.server.ThreadingHTTPServer):
-    """A thread for each connection; whoever is still connected at the end does not keep it."""
+    """A thread for each connection; open connections do not delay the end."""
 
     daemon_threads = True
     block_on_close = False
 
     def handle_error(self, request, client_address):
-        """Whoever called has gone: a call is broken off when a policy before it denies."""
+        """The client has gone: the gateway cancels a call when an earlier policy denies."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 

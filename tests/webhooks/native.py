@@ -1,4 +1,4 @@
-"""Native webhook configurations, as they are in a cluster in which nobody has heard of the gateway."""
+"""Native webhook configurations, as in a cluster without the gateway."""
 
 import base64
 import json

@@ -29,10 +29,10 @@ pytestmark = pytest.mark.workers
 
 CALLED_DIRECTLY = {
     124: "a content type with a charset: the gateway sends application/json, as kube-apiserver does",
-    125: "a body that is no JSON: the gateway answers HTTP 400 to its own client, and asks nobody",
+    125: "a body that is not JSON: the gateway answers HTTP 400 to its client, and calls no worker",
     126: "an empty body: likewise",
     127: "a body that is no AdmissionReview: likewise",
-    130: "a request without a resource: no rule matches it, so nobody is asked",
+    130: "a request without a resource: no rule matches it, so no worker is called",
     131: "a review without a request: the gateway answers HTTP 400",
     132: "a version of AdmissionReview that there is not: likewise",
 }

@@ -125,8 +125,8 @@ async def _mutated(running, review):
     return jsonpatch.apply_patch(json.loads(body)["request"]["object"], patch)
 
 
-def _said(answered):
-    """What a refusal says; None if it is none. agnhost puts it in the message, or in the reason."""
+def _denial(answered):
+    """The text of a denial, or None. agnhost has it in the message, or in the reason."""
     if answered.response["allowed"]:
         return None
     status = answered.response["status"]
@@ -148,20 +148,20 @@ async def test_deny_create(cluster, hook):
     ]
     async with cluster(validating=hooks) as running:
         unwanted = _pod("disallowed-pod", "webhook-disallow", UNWANTED)
-        said = _said(await _validated(running, _review(PODS, "CREATE", unwanted)))
-        assert "the pod contains unwanted container name" in said
-        assert "the pod contains unwanted label" in said
+        denial = _denial(await _validated(running, _review(PODS, "CREATE", unwanted)))
+        assert "the pod contains unwanted container name" in denial
+        assert "the pod contains unwanted label" in denial
         hanging = _pod("hanging-pod", labels={"webhook-e2e-test": "wait-forever"})
         # The API server's time runs out before the webhook's own.
-        assert "BUDGET_EXHAUSTED" in _said(await _validated(running, _review(PODS, "CREATE", hanging, timeout=2)))
+        assert "BUDGET_EXHAUSTED" in _denial(await _validated(running, _review(PODS, "CREATE", hanging, timeout=2)))
         bad, good = _object(CONFIGMAPS, "cm", data=UNWANTED), _object(CONFIGMAPS, "cm", data={"admit": "this"})
         for review in (_review(CONFIGMAPS, "CREATE", bad), _review(CONFIGMAPS, "UPDATE", bad, good)):
-            assert "the configmap contains unwanted key and value" in _said(await _validated(running, review))
+            assert "the configmap contains unwanted key and value" in _denial(await _validated(running, review))
         admitted = await _validated(running, _review(CONFIGMAPS, "CREATE", good))
-        assert _said(admitted) is None
+        assert _denial(admitted) is None
         assert "fail-open.k8s.io_failed-open" in admitted.response["auditAnnotations"]
         skipped = _object(CONFIGMAPS, "cm", "skipped", data=UNWANTED)
-        assert _said(await _validated(running, _review(CONFIGMAPS, "CREATE", skipped))) is None
+        assert _denial(await _validated(running, _review(CONFIGMAPS, "CREATE", skipped))) is None
 
 
 def _not_in(labels):
@@ -178,8 +178,8 @@ async def test_deny_attach(cluster, hook):
         body, timeout = _review(what, "CONNECT", options, sub="attach")
         called = json.loads(body)
         called["request"] |= {"name": "to-be-attached-pod", "namespace": "ns"}
-        said = _said(await _validated(running, (json.dumps(called).encode(), timeout)))
-        assert "attaching to pod 'to-be-attached-pod' is not allowed" in said
+        denial = _denial(await _validated(running, (json.dumps(called).encode(), timeout)))
+        assert "attaching to pod 'to-be-attached-pod' is not allowed" in denial
 
 
 async def test_deny_custom_resource_create_update_and_delete(cluster, hook):
@@ -202,7 +202,7 @@ async def test_deny_custom_resource_create_update_and_delete(cluster, hook):
             (_review(WIDGETS, "UPDATE", plain, nondeletable), None),
             (_review(WIDGETS, "DELETE", None, plain), None),
         ):
-            assert _said(await _validated(running, review)) == expected
+            assert _denial(await _validated(running, review)) == expected
 
 
 async def test_fail_closed(cluster, hook):
@@ -214,7 +214,7 @@ async def test_fail_closed(cluster, hook):
     async with cluster(validating=[closed]) as running:
         answered = await _validated(running, _review(CONFIGMAPS, "CREATE", _object(CONFIGMAPS, "cm", "closed")))
         assert answered.fails_with("WORKER_UNAVAILABLE")
-        assert _said(await _validated(running, _review(CONFIGMAPS, "CREATE", _object(CONFIGMAPS, "cm")))) is None
+        assert _denial(await _validated(running, _review(CONFIGMAPS, "CREATE", _object(CONFIGMAPS, "cm")))) is None
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ async def test_deny_custom_resource_definition(cluster, hook):
         for labels, expected in ((UNIQUE | UNWANTED, "the crd contains unwanted label"), (UNWANTED, None)):
             name = "widgets.stable.example.com"
             definition = _object(CRDS, name, "") | {"metadata": {"name": name, "labels": labels}}
-            assert _said(await _validated(running, _review(CRDS, "CREATE", definition))) == expected
+            assert _denial(await _validated(running, _review(CRDS, "CREATE", definition))) == expected
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ async def test_honor_timeout(cluster, hook, fields, expected):
         if expected:
             assert answered.fails_with(expected)
         else:
-            assert _said(answered) is None
+            assert _denial(answered) is None
 
 
 async def test_mutate_everything_except_skip_me(cluster, hook):

@@ -1,6 +1,6 @@
-"""A queue as its operator meets it on a bad day: 300 reviews at once, while bridges and Redis die and come back.
+"""A queue under faults: 300 reviews at once, while bridges and Redis die and come back.
 
-Everything is a process of its own: ``serve``, bridges, the worker, a redis-server with an append-only file. Each review
+Each part is its own process: ``serve``, bridges, the worker, a redis-server with an append-only file. Each review
 calls two policies over the queue: ``read`` under Ignore, and ``enter``, which has side effects, under Fail.
 """
 
@@ -35,7 +35,7 @@ REASONS = {
     Reason.BUDGET_EXHAUSTED,
     Reason.OVERLOADED,
 }
-"""Why a review may not have been judged on such a day; nothing is wrong with anybody's answer or configuration."""
+"""The reasons for which calls may fail here; none of them is an invalid answer or configuration."""
 
 REQUEST = json.loads(recording("pod-create.1v").body)
 
@@ -48,10 +48,10 @@ def _review(uid):
 
 
 class Traffic:
-    """Reviews on kept connections, each sent when the one before it is answered, until it is told to end.
+    """Reviews on kept connections, each sent when the one before it is answered, until ``ending`` is set.
 
     ``judged`` counts the reviews in which all were judged, ``failures`` the others by policy and reason; ``entered``
-    are the reviews that ``enter`` has allowed. ``last`` says of each connection whether its last review was judged.
+    are the reviews that ``enter`` has allowed. ``last`` has for each connection whether its last review was judged.
     """
 
     def __init__(self):
@@ -94,7 +94,7 @@ class Traffic:
 
 
 def _failures(answered, uid):
-    """Which policies could not judge, and why; the rest of the answer is as their failurePolicy says."""
+    """The policies that failed, and why; the rest of the answer follows their failurePolicy."""
     assert answered.status == 200, answered
     response = answered.response
     assert response["uid"] == uid
@@ -123,7 +123,7 @@ def folder():
 
 @pytest.fixture
 def started():
-    """Processes that are stopped at the end, whoever has started them."""
+    """Processes, all of which are stopped at the end."""
     every = []
     yield every
     for process in every:
@@ -132,7 +132,7 @@ def started():
 
 @pytest.fixture
 async def redis(folder):
-    """With an append-only file: whoever kills the process loses nothing that it has said it has."""
+    """With an append-only file: killing the process loses no acknowledged write."""
     server = await RedisProcess(folder, appendonly=True).start()
     yield server
     server.stop()

@@ -36,7 +36,7 @@ def processes():
 
 
 def _served(serving, trust, folder, workers, policies, *arguments):
-    """What the API server is told in each review, in bytes."""
+    """The bytes of each AdmissionReview response."""
     described = [
         {"apiVersion": "admission-gateway.dev/v1alpha1", "kind": "Worker", "metadata": {"name": name}, "spec": spec}
         for name, spec in workers.items()
@@ -97,7 +97,7 @@ def test_the_reviews_are_decided_over_grpc(by_grpc):
 
 @pytest.mark.parametrize("language", languages(SAMPLES))
 def test_over_a_queue_they_are_decided_the_same(language, by_grpc, serving, trust, processes, tmp_path):
-    """Whatever language the worker behind the bridge is written in; all that the API server is told, byte for byte."""
+    """Responses are equal byte for byte, whatever the language of the worker behind the bridge."""
     folder = processes.enter_context(tempfile.TemporaryDirectory())
     redis = asyncio.run(RedisProcess(folder).start())
     processes.callback(redis.stop)

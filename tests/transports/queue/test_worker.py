@@ -228,7 +228,7 @@ async def test_a_missing_key_file_is_said_until_it_is_there(redis, queue, key_fi
 
 
 async def test_a_bridge_with_another_key_file_is_told_from_none(redis, key_file, tmp_path, monkeypatch):
-    """Calls fail with what to compare, and this gateway's fingerprints; when that bridge has died, nobody is there."""
+    """Calls fail with this gateway's fingerprints to compare; when that bridge has died, as without a bridge."""
     monkeypatch.setattr(queue_monitor, "GONE_MS", 300)
     other = tmp_path / "other-keys"
     other.write_text("/" * 42 + "8=\n")
