@@ -8,8 +8,7 @@ admin listener last.
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -34,9 +33,9 @@ from gateway.serving.replay import Replays
 from gateway.serving.report import Report
 from gateway.serving.review_handler import DecisionObserver, ReviewHandler, refusal
 from gateway.serving.route_table import NOT_SERVING, RouteTable
+from gateway.serving.served_certificate import ServedCertificate
 from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow_comparison import ShadowComparison
-from gateway.serving.tls import TlsError, server_context, validity_of, validity_problem
 from gateway.sources.watching import Source
 from gateway.telemetry.decisions import DecisionLog
 from gateway.telemetry.metrics import Metrics
@@ -115,8 +114,7 @@ class Gateway:
         self._background: list[asyncio.Task[None]] = []
         self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
         self._routes = RouteTable(self._rollout, settings.hooks)
-        self._certificate_file: Path | None = None
-        self._served_certificate: Callable[[datetime], str | None] = lambda _: "there is none yet"
+        self._certificate: ServedCertificate | None = None
         self._judge = self._review_handler(consumers)
         self.front = HttpServer(
             judge=self._judge, refuse=refusal, routes=self._routes, limits=settings.limits, events=self.metrics
@@ -180,10 +178,9 @@ class Gateway:
             TlsError, CertificateError, ListenError: what cannot be used, why, and what to do. Nothing is left running.
             StrictError: ``Settings.strict`` is set, and there are errors.
         """
-        cert, key = self._certificate()
-        self._certificate_file = cert
-        self._served_certificate = validity_of(cert)
-        context = server_context(cert, key, self.settings.client_cas)
+        interval = self.settings.reload_interval_seconds
+        certificate = ServedCertificate(*self._certificate_files(), self.settings.client_cas, self.metrics)
+        self._certificate = certificate
         self._report.loaded(self._loaded)
         for error in self.configuration.errors:
             _LOG.error("an error in the configuration", place=str(error.place), error=error.message)
@@ -192,14 +189,15 @@ class Gateway:
             await self.cache.start()
             await self._rollout.start()
             self._refuse_errors_if_strict()
-            front = await self.front.start(*self.settings.listen, context)
+            front = await self.front.start(*self.settings.listen, certificate.context)
         except BaseException:
             await self._close()
             raise
         self._routes.not_ready = None
         if self._reload is not None:
             self._background.append(asyncio.create_task(self._reload.run()))
-        self._background.append(asyncio.create_task(self.cache.watch(self.settings.reload_interval_seconds)))
+        self._background.append(asyncio.create_task(self.cache.watch(interval)))
+        self._background.append(asyncio.create_task(certificate.watch(interval, self.front.renew)))
         return front, admin
 
     def _refuse_errors_if_strict(self) -> None:
@@ -209,12 +207,14 @@ class Gateway:
             raise StrictError(errors)
 
     def reload(self) -> None:
-        """Read the configuration and the seal keys again, now."""
+        """Read the configuration, the seal keys and the certificate again, now."""
         if self._reload is not None:
             self._reload.now()
         self.cache.look()
+        if self._certificate is not None:
+            self._certificate.look()
 
-    def _certificate(self) -> tuple[Path, Path]:
+    def _certificate_files(self) -> tuple[Path, Path]:
         if self.settings.tls_dev_dir is not None:
             self.certificates = ensure_development_certificates(self.settings.tls_dev_dir, self.settings.tls_dev_names)
             return self.certificates.cert_file, self.certificates.key_file
@@ -248,25 +248,16 @@ class Gateway:
     # -------------------------------------------------------------------------------------------------- state
 
     def _checks(self) -> dict[str, str | None]:
-        """The readiness checks: configuration and certificates; never workers."""
-        checks = {"configuration": self._routes.not_ready, "certificate": self._certificate_problem()}
+        """The readiness checks: configuration and certificate; never workers."""
+        certificate = self._certificate.problem() if self._certificate is not None else "there is none yet"
+        checks = {"configuration": self._routes.not_ready, "certificate": certificate}
         # The cache check never fails, but carries a note: without Redis everything works, with more calls to workers.
         return {**checks, "cache": None} if self.settings.redis else checks
 
     def _notes(self) -> dict[str, str]:
-        notes = {"configuration": self._report.note, "cache": self.cache.note}
+        certificate = self._certificate.note if self._certificate is not None else None
+        notes = {"configuration": self._report.note, "certificate": certificate, "cache": self.cache.note}
         return {check: note for check, note in notes.items() if note is not None}
-
-    def _certificate_problem(self) -> str | None:
-        """The problem of the certificate in use, or of the file that a restart would read; None if there is none."""
-        now = datetime.now(UTC)
-        served = self._served_certificate(now)
-        if served is not None or self._certificate_file is None:
-            return served
-        try:
-            return validity_problem(self._certificate_file, now)
-        except TlsError as error:
-            return str(error)
 
     def _exposition(self) -> tuple[str, bytes]:
         self.metrics.set(REVIEWS_IN_FLIGHT, self.front.load.reviews)

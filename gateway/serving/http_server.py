@@ -124,6 +124,11 @@ class HttpServer:
         self._listener = Listener(self._connections, limits=self._limits, note=self._note)
         return await self._listener.open(host, port, context)
 
+    def renew(self, context: ssl.SSLContext) -> None:
+        """Use this context for new connections."""
+        if self._listener is not None:
+            self._listener.context = context
+
     def begin_drain(self) -> None:
         """Close each connection after its next answer from now on; nothing else changes."""
         self._draining = True

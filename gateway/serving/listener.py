@@ -66,9 +66,10 @@ class Listener:
 
         Raises ListenError.
         """
+        self.context = context
         self._sockets = await listening_sockets(host, port, self._limits.backlog)
         for listening in self._sockets:
-            self._loop.add_reader(listening.fileno(), self._accept, listening, context)
+            self._loop.add_reader(listening.fileno(), self._accept, listening)
         name = self._sockets[0].getsockname()
         return name[0], name[1]
 
@@ -82,7 +83,7 @@ class Listener:
             task.cancel()
         await asyncio.gather(*self._accepts, return_exceptions=True)
 
-    def _accept(self, listening: socket.socket, context: ssl.SSLContext) -> None:
+    def _accept(self, listening: socket.socket) -> None:
         for _ in range(_ACCEPTS_A_WAKE):
             try:
                 connected, address = listening.accept()
@@ -91,23 +92,23 @@ class Listener:
             except OSError as error:
                 if error.errno not in _NO_RESOURCES:
                     raise
-                self._pause(listening, context, error)
+                self._pause(listening, error)
                 return
             connected.setblocking(False)
-            task = self._loop.create_task(self._accept_client(connected, context, f"{address[0]}:{address[1]}"))
+            task = self._loop.create_task(self._accept_client(connected, f"{address[0]}:{address[1]}"))
             self._accepts.add(task)
             task.add_done_callback(self._accepts.discard)
 
-    def _pause(self, listening: socket.socket, context: ssl.SSLContext, error: OSError) -> None:
+    def _pause(self, listening: socket.socket, error: OSError) -> None:
         _LOG.error("no more connections can be accepted for now", why=error.strerror, pause_seconds=_PAUSE_SECONDS)
         self._loop.remove_reader(listening.fileno())
-        self._loop.call_later(_PAUSE_SECONDS, self._resume, listening, context)
+        self._loop.call_later(_PAUSE_SECONDS, self._resume, listening)
 
-    def _resume(self, listening: socket.socket, context: ssl.SSLContext) -> None:
+    def _resume(self, listening: socket.socket) -> None:
         if listening in self._sockets:
-            self._loop.add_reader(listening.fileno(), self._accept, listening, context)
+            self._loop.add_reader(listening.fileno(), self._accept, listening)
 
-    async def _accept_client(self, connected: socket.socket, context: ssl.SSLContext, peer: str) -> None:
+    async def _accept_client(self, connected: socket.socket, peer: str) -> None:
         try:
             async with asyncio.timeout(self._limits.handshake_seconds):
                 first = await self._first_byte(connected)
@@ -118,12 +119,12 @@ class Listener:
             # The connection was reset, or the gateway stops: the client sent no request.
             connected.close()
         else:
-            await self._receive(connected, context, peer, first)
+            await self._receive(connected, peer, first)
 
-    async def _receive(self, connected: socket.socket, context: ssl.SSLContext, peer: str, first: bytes) -> None:
+    async def _receive(self, connected: socket.socket, peer: str, first: bytes) -> None:
         """Handle a connection by its first byte."""
         if first and first[0] == _HANDSHAKE_RECORD:
-            await self._handshake(connected, context, peer)
+            await self._handshake(connected, peer)
             return
         try:
             if first.isupper():
@@ -134,12 +135,12 @@ class Listener:
         finally:
             connected.close()
 
-    async def _handshake(self, connected: socket.socket, context: ssl.SSLContext, peer: str) -> None:
+    async def _handshake(self, connected: socket.socket, peer: str) -> None:
         try:
             await self._loop.connect_accepted_socket(
                 self._factory,
                 connected,
-                ssl=context,
+                ssl=self.context,
                 ssl_handshake_timeout=self._limits.handshake_seconds,
                 ssl_shutdown_timeout=self._limits.shutdown_seconds,
             )

@@ -10,11 +10,12 @@
     ==================  ==========================================================================================
 
 The gateway serves a certificate that has expired, or is not valid yet, and logs an error: the API server refuses it and
-reports why, ``/readyz`` fails, and a renewal may follow soon. With an unusable certificate the gateway does not start.
+reports why, ``/readyz`` fails, and a renewal may follow (``served_certificate``). With an unusable certificate the
+gateway does not start.
 """
 
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ import structlog
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
+from msgspec import Struct
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -31,6 +33,23 @@ _TLS12_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 class TlsError(Exception):
     """A certificate, key or CA cannot be used. The message: which file, why, and what the operator can do."""
+
+
+class Validity(Struct, frozen=True, kw_only=True):
+    """When a certificate is valid: from ``begins`` to ``ends``, both timezone-aware. ``cert``: its file."""
+
+    cert: Path
+    begins: datetime
+    ends: datetime
+
+    def problem(self, now: datetime) -> str | None:
+        """Why it is not valid at ``now`` (timezone-aware); None if it is valid."""
+        what = f"TLS certificate {self.cert}"
+        if now < self.begins:
+            return f"{what} is valid only from {self.begins.isoformat()}; check this machine's clock"
+        if now > self.ends:
+            return f"{what} expired on {self.ends.isoformat()}; renew it"
+        return None
 
 
 def server_context(cert: Path, key: Path, client_cas: Sequence[Path] = ()) -> ssl.SSLContext:
@@ -61,35 +80,18 @@ def server_context(cert: Path, key: Path, client_cas: Sequence[Path] = ()) -> ss
     return context
 
 
-def validity_problem(cert: Path, now: datetime) -> str | None:
-    """Why the certificate in a PEM file is not valid at ``now`` (timezone-aware); None if it is valid.
-
-    Raises TlsError if it cannot be read.
-    """
-    return _validity_problem(_certificate(cert), cert, now)
+def validity_of(cert: Path) -> Validity:
+    """When the first certificate in a PEM file is valid. Raises TlsError if it cannot be read."""
+    return _validity(_certificate(cert), cert)
 
 
-def validity_of(cert: Path) -> Callable[[datetime], str | None]:
-    """``validity_problem`` of the certificate that is in the file now, whatever the file holds later.
-
-    Raises TlsError if it cannot be read.
-    """
-    certificate = _certificate(cert)
-    return lambda now: _validity_problem(certificate, cert, now)
-
-
-def _validity_problem(certificate: x509.Certificate, cert: Path, now: datetime) -> str | None:
-    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    if now < begins:
-        return f"TLS certificate {cert} is valid only from {begins.isoformat()}; check this machine's clock"
-    if now > ends:
-        return f"TLS certificate {cert} expired on {ends.isoformat()}; renew it"
-    return None
+def _validity(certificate: x509.Certificate, cert: Path) -> Validity:
+    return Validity(cert=cert, begins=certificate.not_valid_before_utc, ends=certificate.not_valid_after_utc)
 
 
 def _warn(certificate: x509.Certificate, cert: Path) -> None:
     """Log in advance what the API server will refuse."""
-    problem = _validity_problem(certificate, cert, datetime.now(UTC))
+    problem = _validity(certificate, cert).problem(datetime.now(UTC))
     if problem is not None:
         _LOG.error("the API server will refuse the gateway's certificate", why=problem)
     try:

@@ -240,6 +240,12 @@ REVIEWS_CANCELED: Final = _counter("reviews_canceled_total", "Reviews canceled b
 REVIEWS_IN_FLIGHT: Final = _gauge("reviews_in_flight", "Reviews being decided.")
 BODY_BYTES_IN_FLIGHT: Final = _gauge("body_bytes_in_flight", "Bytes of their bodies.")
 CONNECTIONS: Final = _gauge("connections", "TLS connections.")
+CERTIFICATE_EXPIRATION: Final = _gauge(
+    "certificate_expiration_timestamp_seconds", "Unix time at which the TLS certificate of new connections expires."
+)
+CERTIFICATE_RELOADS: Final = _counter(
+    "certificate_reloads_total", "Changes of the TLS certificate's files that were read.", result=("invalid", "loaded")
+)
 CONFIGURATION_ERRORS: Final = _gauge("configuration_errors", "Errors in the configuration that was read last.")
 CONFIGURATION_RELOADS: Final = _counter(
     "configuration_reloads_total", "Changes of the configuration that were read.", result=RELOADS
@@ -290,6 +296,8 @@ GATEWAY: Final = (
     REVIEWS_IN_FLIGHT,
     BODY_BYTES_IN_FLIGHT,
     CONNECTIONS,
+    CERTIFICATE_EXPIRATION,
+    CERTIFICATE_RELOADS,
     CONFIGURATION_ERRORS,
     CONFIGURATION_RELOADS,
     LAST_RELOAD_SUCCESSFUL,

@@ -169,21 +169,21 @@ def test_a_client_ca_lets_in_only_its_own(serve, policies, tmp_path, certificate
     assert process.internal_errors() == []
 
 
-def test_a_lost_certificate_is_not_ready(serve, policies, certificates, tmp_path, trust):
-    """Where the certificate's file is gone, /readyz says which and why; what is loaded goes on serving."""
+def test_a_lost_certificate_is_a_note_of_readiness(serve, policies, certificates, tmp_path, trust):
+    """If the certificate's file is gone, /readyz?verbose has the file and why; the loaded one is still served."""
     copy = tmp_path / "tls.crt"
     copy.write_bytes(certificates.cert_file.read_bytes())
-    tls = ("--tls-cert", copy, "--tls-key", certificates.key_file)
+    tls = ("--tls-cert", copy, "--tls-key", certificates.key_file, "--reload-interval", 0.01)
     process = serve("--policies", policies, "--worker-startup-timeout", 0, tls=tls).ready()
-    assert process.admin("/readyz") == "ok\n"
     copy.unlink()
-    status, text = process.page("/readyz")
-    assert status == 503
-    assert "[-]certificate failed: TLS certificate" in text
+    process.logged("the new TLS certificate cannot be used; the one in use stays")
+    status, text = process.page("/readyz?verbose")
+    assert status == 200
+    assert "[+]certificate ok: the files have changed and cannot be used" in text
     assert "No such file" in text
+    assert process.metric("certificate_reloads_total", result="invalid") == 1
     with Client(process.port, trust) as client:
         assert client.send(REVIEW).status == 200
-    assert process.internal_errors() == []
 
 
 # -------------------------------------------------------------------------------------------------- the end

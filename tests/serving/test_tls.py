@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from gateway.serving.certificates import ensure_development_certificates
-from gateway.serving.tls import TlsError, server_context, validity_of, validity_problem
+from gateway.serving.tls import TlsError, server_context, validity_of
 
 ALWAYS = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 """For what is made when tests are collected: the run may end much later."""
@@ -197,7 +197,7 @@ def test_an_expired_certificate_is_served_and_said(files, logs, begins, ends, pr
     now = datetime.now(UTC)
     cert, key = files(certificate(begins=now + timedelta(days=begins), ends=now + timedelta(days=ends)), pem())
     server_context(cert, key)
-    found = validity_problem(cert, now)
+    found = validity_of(cert).problem(now)
     if problem is None:
         assert found is None
         assert logs == []
@@ -212,8 +212,8 @@ def test_what_is_served_expires_although_its_file_was_renewed(files):
     served = validity_of(cert)
     files(certificate(begins=NOW, ends=NOW + timedelta(days=9)), pem())
     later = NOW + timedelta(days=2)
-    assert validity_problem(cert, later) is None
-    assert "expired on" in served(later)
+    assert validity_of(cert).problem(later) is None
+    assert "expired on" in served.problem(later)
 
 
 def test_a_certificate_without_alternative_names_is_said(files, logs):
@@ -227,4 +227,4 @@ def test_development_certificates_serve(tmp_path, logs):
     made = ensure_development_certificates(tmp_path / "dev")
     server_context(made.cert_file, made.key_file)
     assert logs == []
-    assert validity_problem(made.cert_file, datetime.now(UTC)) is None
+    assert validity_of(made.cert_file).problem(datetime.now(UTC)) is None
