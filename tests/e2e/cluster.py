@@ -129,9 +129,9 @@ class Cluster:
         text = source(workers=self._workers | (workers or {}), **policies)
         self.policies.write_text("---\n".join([text, *(json.dumps(each) + "\n" for each in documents)]))
 
-    async def start(self, *flags):
+    async def start(self, *flags, **options):
         """One more gateway. At its end it does not wait for kube-apiserver, which keeps idle connections for 90 s."""
-        gateway = self._serve("--policies", self.policies, *self._hooks(), "--drain", 0, *flags)
+        gateway = self._serve("--policies", self.policies, *self._hooks(), "--drain", 0, *flags, **options)
         self._gateways.append(gateway)
         return await asyncio.to_thread(gateway.ready)
 

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import signal
+import ssl
 from itertools import count
 from pathlib import Path
 
 from tests.caching.servers import free_port
+from tests.e2e.cluster import HOST
 from tests.e2e.objects import config_map, pod
 from tests.e2e.policies import CONFIG_MAPS, default_labels, judge
 from tests.e2e.worker_process import WorkerProcess
@@ -138,6 +140,32 @@ async def test_a_new_configuration_loses_no_create(cluster):
         gateway.process.send_signal(signal.SIGHUP)
         await until(lambda: gateway.metric("configuration_reloads_total", result="loaded") == 1)
         await creates.more()
+    assert creates.failed == []
+
+
+async def test_a_renewed_certificate_loses_no_create(cluster, authority, ca_file, tmp_path):
+    """It is replaced while clients create; new connections of kube-apiserver get the new one."""
+
+    def renew():
+        files = authority.issue(HOST).write(tmp_path)
+        return ("--tls-cert", files[0], "--tls-key", files[1])
+
+    async def shown():
+        trust = ssl.create_default_context(cafile=ca_file)
+        _, writer = await asyncio.open_connection("localhost", gateway.port, ssl=trust, server_hostname=HOST)
+        writer.close()
+        return writer.get_extra_info("ssl_object").getpeercert()["serialNumber"]
+
+    cluster.write(mutating=[labels()])
+    gateway = await cluster.start(tls=renew())
+    await cluster.register(gateway.port)
+    before = await shown()
+    async with Creates(cluster) as creates:
+        await creates.more()
+        renew()
+        await until(lambda: gateway.metric("certificate_reloads_total", result="loaded") == 1)
+        await creates.more()
+        assert await shown() != before
     assert creates.failed == []
 
 
