@@ -1,6 +1,6 @@
-"""How the workers of each language are started: the one list, in argv, relative to the repository.
+"""The command of each language's workers, relative to the repository.
 
-Python's run from source; the others from what ``make -C workers/LANG build`` has built.
+Python's workers run from source, the others from the output of ``make -C workers/LANG build``.
 """
 
 import sys
@@ -26,7 +26,7 @@ AGNHOST = {
 }
 
 NEEDS = {"node": "workers/node/node_modules"}
-"""What a build leaves besides, where what is started is source."""
+"""Further output of a build, for workers that run from source."""
 
 
 def command(commands, language):

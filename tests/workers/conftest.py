@@ -1,4 +1,4 @@
-"""A gateway process with a worker of any language behind it, which it starts itself."""
+"""Fixtures of a gateway process that starts a worker of any language."""
 
 from tests.integration.fixtures import certificates, pair, serving, trust
 

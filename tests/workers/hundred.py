@@ -1,6 +1,6 @@
-"""A hundred reviews and nine policies: what decides the same, whoever judges and however it is called.
+"""A hundred reviews and nine policies, which must decide the same in every language and over every transport.
 
-Recorded requests and variations of them, in both phases; settings under which all six sample policies act.
+Recorded requests and variations of them, in both phases; with these settings all six sample policies act.
 """
 
 import json
@@ -28,7 +28,7 @@ LABELS = (
     {"team": "A", "tier": "back", "app.kubernetes.io/name": "x/y", "more": "1"},
     {"team": 7, "tier": ["front"], "app.kubernetes.io/name": {"a": None}},
 )
-"""Missing, wrong, right, what is quoted in a message, and what no API server would let pass."""
+"""Missing, invalid and valid labels, values that a message quotes, and some that an API server rejects."""
 
 CONTAINERS = (
     {"name": "plain", "image": "nginx"},
@@ -44,7 +44,7 @@ CONTAINERS = (
 )
 
 SHAPES = ({"containers": 0}, {"containers": 3, "initContainers": 5}, {"containers": 6, "ephemeralContainers": 1})
-"""Lists of a PodSpec, each with three containers from this one on."""
+"""Lists of a PodSpec, each with three containers from this index on."""
 
 RESOURCES = {"requests": {"memory": "64Mi", "cpu": 0.1}, "limits": {"cpu": 1, "memory": "1.5e9"}}
 
@@ -125,7 +125,7 @@ MUTATING = {
     "first": ("sidecar", {"container": {"name": "first", "image": "i", "restartPolicy": "Always"}}),
     "resources": ("default-resources", RESOURCES),
 }
-"""Policies by name: which of the samples each is, and its settings."""
+"""Policies by name: the sample policy, and its settings."""
 
 VALIDATING = {
     "required": ("required-labels", {"labels": _TIER}),
@@ -137,7 +137,7 @@ VALIDATING = {
 
 
 def assert_same(reference, decisions, name):
-    """Byte for byte; the message shows the first that differ."""
+    """Compare bytes; the message shows the first that differ."""
     differing = [
         f"review {number}:\n  reference: {expected.decode()}\n  {name}: {found.decode()}"
         for number, (expected, found) in enumerate(zip(reference, decisions, strict=True))

@@ -1,6 +1,6 @@
 """The conformance kit against the sample workers of all languages: ``python -m tests.workers.kit [LANGUAGE ...]``.
 
-Each is started by the kit itself, with its probe policies, so nothing may be skipped. Exit code 0: all checks passed in
+The kit starts each worker with its probe policies, so it may skip no check. Exit code 0: all checks passed in
 all languages; 1: one failed or was skipped, or a worker is not built.
 """
 
@@ -17,11 +17,11 @@ WAIT_SECONDS = "30"
 """Seconds per wait: three times the kit's own, for a machine that builds and tests other things meanwhile."""
 
 FEWEST = 140
-"""Checks of a whole run: a kit that checks less is not the kit."""
+"""The fewest checks of a whole run, so that a check cannot get lost."""
 
 
 def main() -> int:
-    """Run it."""
+    """Run the kit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="default: all")
     chosen = parser.parse_args().languages or list(SAMPLES)
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def passes(language: str) -> bool:
-    """Whether a language's sample worker passes; told in a line, with what is wrong below."""
+    """Whether a language's sample worker passes; prints a line, and the failed checks."""
     argv = command(SAMPLES, language)
     kit = [Path(sys.executable).parent / "admission-worker-conformance", "--probes", "--samples", "-o", "json"]
     run = subprocess.run(

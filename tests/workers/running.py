@@ -1,4 +1,4 @@
-"""The gateway as a process of its own, called over one connection as kube-apiserver calls."""
+"""A gateway process, called over one connection as kube-apiserver calls it."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from tests.integration.running import source
 EVERYTHING = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]
 
 WORKER_STARTUP_TIMEOUT = 60
-"""Seconds for a worker to be described. A Java machine on a busy computer takes some; nothing that passes, so many."""
+"""Seconds until a worker is described. A Java virtual machine on a loaded machine takes several."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Behind:
-    """What is served: a worker's argv, and the policies that it judges."""
+class Served:
+    """A worker's argv, and its policies."""
 
     argv: list
     mutating: list
@@ -21,7 +21,7 @@ class Behind:
 
 
 def called(serving, trust, folder, behind, requests):
-    """The answers of a gateway with this worker to these requests, in bytes as they go over the wire."""
+    """The answers of a gateway with this worker to these requests, in bytes."""
     text = source(
         workers={"judge": {"target": "unix:worker.sock", "command": behind.argv}},
         mutating=behind.mutating,

@@ -20,30 +20,30 @@ from tests.conformance.agnhost import (
 from tests.integration.client import post
 from tests.integration.running import policy
 from tests.workers.commands import AGNHOST, command, languages
-from tests.workers.running import EVERYTHING, Behind, called
+from tests.workers.running import EVERYTHING, Served, called
 
 NOT_THE_WORKERS = {
-    124: "a content type with a charset: agnhost answers nothing, the gateway reads it",
-    125: "a body that is no JSON: HTTP 400 from both, in other words",
-    126: "an empty body: likewise",
-    127: "a body that is no AdmissionReview: likewise",
-    130: "a request without a resource, which kube-apiserver never sends: no rule matches it, so no worker is asked",
-    131: "a review without a request: agnhost crashes, the gateway says HTTP 400",
-    132: "a version of AdmissionReview that there is not: HTTP 400 from both, in other words",
+    124: "a content type with a charset: agnhost sends no answer, the gateway reads it",
+    125: "a body that is not JSON: HTTP 400 from both, with different text",
+    126: "an empty body: HTTP 400 from both, with different text",
+    127: "a body that is not an AdmissionReview: HTTP 400 from both, with different text",
+    130: "a request without a resource, which kube-apiserver never sends: no rule matches it, so no worker is called",
+    131: "a review without a request: agnhost crashes, the gateway answers HTTP 400",
+    132: "an unknown version of AdmissionReview: HTTP 400 from both, with different text",
 }
-"""Cases about agnhost's own HTTP server, which a worker has none of."""
+"""Cases of agnhost's HTTP server, which a worker does not have."""
 
 
 def _policy(name, **fields):
-    """A policy on a path of its own."""
+    """A policy on its own path."""
     return policy(name, worker="judge", rules=EVERYTHING, isolate=True, **fields)
 
 
-def _behind(argv):
+def _served(argv):
     with_image = _policy("with-image", policy="mutating-pods-sidecar", settings={"image": IMAGE})
-    # The end-to-end tests wait for the five seconds; here it is enough that the policy waits.
+    # The end-to-end tests wait for five seconds; here a short wait is enough.
     soon = _policy("always-allow-delay-5s", settings={"seconds": 0.05})
-    return Behind(
+    return Served(
         argv=argv,
         mutating=[*map(_policy, MUTATING), with_image],
         validating=[soon, *(_policy(name) for name in VALIDATING if name != "always-allow-delay-5s")],
@@ -63,7 +63,7 @@ def answers(request, serving, trust, tmp_path_factory):
     folder = tmp_path_factory.mktemp("agnhost")
     requests = {number: _post(called_of(CASES[number]), body_of(CASES[number])) for number in JUDGED}
     requests |= {name: _post(name, foreign(name)) for name in (*FOREIGN, "with-image")}
-    found = called(serving, trust, folder, _behind(command(AGNHOST, request.param)), requests.values())
+    found = called(serving, trust, folder, _served(command(AGNHOST, request.param)), requests.values())
     return dict(zip(requests, found, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""``hook-worker`` by the contract alone: the conformance kit, with real hooks behind it."""
+"""The conformance kit checks ``hook-worker`` with real hooks."""
 
 import asyncio
 from pathlib import Path
@@ -14,7 +14,7 @@ KIT = Path(COMMAND).parent / "admission-worker-conformance"
 
 
 async def test_it_keeps_the_contract(tmp_path):
-    """Everything that the kit checks of a worker with its command: none of it fails."""
+    """``hook-worker`` fails none of the kit's checks, those of its command included."""
     config = {"configVersion": "v1", "kubernetesMutating": [{"name": "other.test.example.com"}]}
     bash_hook(tmp_path, answering({"allowed": False, "message": "no"}))
     python_hook(

@@ -1,4 +1,4 @@
-"""A project of ``new-worker`` builds and passes its own tests, the conformance kit, and a gateway's question, as it is.
+"""A new project of ``new-worker`` builds, passes its own tests and the conformance kit, and answers a gateway.
 
 With the caches that the SDKs' own builds have filled: Cargo's target folder is theirs; Go, npm, Maven have one anyway.
 """
@@ -20,11 +20,11 @@ NAME = "team-limits"
 BIN = Path(sys.executable).parent
 
 LONGEST = 900
-"""Seconds for one step. Rust takes two minutes on two cores without a cache; a machine that others use takes more."""
+"""Seconds for one step. Rust takes two minutes on two cores without a cache; a loaded machine takes more."""
 
 
 def make(folder, target):
-    """Run a target of the project; its output, which is shown if it fails."""
+    """Run a target of the project; return its output, which a failure shows."""
     variables = {
         "PYTHON": sys.executable,
         "GATEWAY": BIN / "admission-gateway",
@@ -49,7 +49,7 @@ def make(folder, target):
 @pytest.mark.timeout(3 * LONGEST)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_new_project_works_as_it_is(language, tmp_path):
-    """Its tests pass, the kit finds nothing wrong with its probes and its policy, and a gateway starts and calls it."""
+    """Its tests pass, its probes and its policy pass the kit, and a gateway starts and calls it."""
     folder = tmp_path / NAME
     written = CliRunner().invoke(main, ["new-worker", "--lang", language, NAME, "--directory", str(folder)])
     assert written.exit_code == 0, written.output
@@ -57,7 +57,7 @@ def test_a_new_project_works_as_it_is(language, tmp_path):
     report = make(folder, "kit")
     assert f"worker {NAME} 0.1.0 at " in report
     assert " 0 failed," in report
-    # Two seconds for an answer are right in a cluster; a cold virtual machine on a machine that is busy needs more.
+    # Two seconds for an answer are right in a cluster; a cold virtual machine on a loaded machine needs more.
     policies = (folder / "policies.yaml").read_text()
     assert "timeoutSeconds: 2" in policies
     (folder / "policies.yaml").write_text(policies.replace("timeoutSeconds: 2", "timeoutSeconds: 30"))

@@ -1,4 +1,4 @@
-"""The same hundred reviews, the same decisions, whatever language the sample policies are written in.
+"""A hundred reviews get the same decisions from the sample policies of all languages.
 
 Through a real gateway. Python's answers are the reference; each other language's are the same, byte for byte.
 """
@@ -11,7 +11,7 @@ import pytest
 from tests.integration.running import policy
 from tests.workers.commands import SAMPLES, command, languages
 from tests.workers.hundred import COUNT, MUTATING, VALIDATING, assert_same, reviews
-from tests.workers.running import EVERYTHING, Behind, called
+from tests.workers.running import EVERYTHING, Served, called
 
 
 def _policies(policies):
@@ -22,11 +22,11 @@ def _policies(policies):
 
 
 def _behind(argv):
-    return Behind(argv=argv, mutating=_policies(MUTATING), validating=_policies(VALIDATING))
+    return Served(argv=argv, mutating=_policies(MUTATING), validating=_policies(VALIDATING))
 
 
 def _decisions(language, serving, trust, folder):
-    """What the API server is told in each review, in bytes."""
+    """The gateway's answers to all reviews, in bytes."""
     answers = called(serving, trust, folder, _behind(command(SAMPLES, language)), reviews())
     assert {answered.status for answered in answers} == {200}
     return [answered.body for answered in answers]
@@ -40,13 +40,13 @@ def reference(serving, trust, tmp_path_factory):
 
 @pytest.mark.parametrize("language", languages(SAMPLES))
 def test_a_language_decides_the_same(language, reference, serving, trust, tmp_path):
-    """Allowed, status with its causes, patch, warnings, audit annotations: byte for byte. Python's own again, too."""
+    """Each language's answers equal Python's byte for byte, and so do Python's in a second run."""
     decisions = _decisions(language, serving, trust, tmp_path)
     assert_same(reference, decisions, language)
 
 
 def test_the_reviews_make_every_policy_act(reference):
-    """There are a hundred, no policy fails, and each denies, changes or warns in some of them."""
+    """There are a hundred reviews; no policy fails, and each denies, changes or warns in some of them."""
     responses = [json.loads(body)["response"] for body in reference]
     assert len(responses) == COUNT
     assert not [each for each in responses if "WORKER_FAILURE" in json.dumps(each)]

@@ -64,7 +64,7 @@ def json_object(text: bytes) -> dict[str, Any] | None:
         msgspec.DecodeError: it is neither; likewise UnicodeDecodeError and RecursionError.
     """
     found: dict[str, Any] | None = _objects.decode(text)
-    if found is not None and _MINUS_ZERO.search(text):  # of which msgspec makes 0, and calls nobody
+    if found is not None and _MINUS_ZERO.search(text):  # which msgspec decodes as 0 without a call
         found = json.loads(text, parse_int=_whole_number, parse_float=_number)
     return found
 

@@ -1,4 +1,4 @@
-"""Certificates of a test's own authorities, as PEM files."""
+"""Certificates of test CAs, as PEM files."""
 
 import datetime as dt
 import ipaddress
@@ -27,7 +27,7 @@ class Authority:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     def issue(self, name):
-        """Certificate and key of a new one, as PEM: good for localhost, as server and as client."""
+        """A new certificate and key, as PEM: for localhost, as server and as client."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]

@@ -1,4 +1,4 @@
-"""What a gateway does with a worker, over a real channel: the four calls and health."""
+"""A gateway's client over a real channel: the four RPCs and health."""
 
 import asyncio
 import json
@@ -16,18 +16,18 @@ MUTATING, VALIDATING = worker_pb2.PHASE_MUTATING, worker_pb2.PHASE_VALIDATING
 SERVICE = "/admission.worker.v1.Worker/"
 
 PATIENCE = 60.0
-"""Seconds after which a test gives up; nothing that passes takes more than a fraction, on a machine that has time."""
+"""The time limit of a test's wait; a test that passes needs a fraction of it."""
 
 
 def pass_time(seconds):
-    """Let so many seconds pass, on the clock of the running loop: its timers that are due by then fire next."""
+    """Advance the running loop's clock by so many seconds: timers that are due fire next."""
     loop = asyncio.get_running_loop()
     before = loop.time
     loop.time = lambda: before() + seconds
 
 
 def policy_call(policy, *, phase=VALIDATING, settings=b"{}", document=b"{}", index=None, timeout=None, **fields):
-    """An Call; ``document`` and ``settings`` as bytes, or as what JSON text is made of; ``timeout`` in seconds."""
+    """A policy call; ``document`` and ``settings`` as bytes or values; ``timeout`` in seconds."""
     made = worker_pb2.PolicyCall(policy=policy, phase=phase, settings=_text(settings), **fields)
     if index is not None:
         made.document_index = index
@@ -72,7 +72,7 @@ class Client:
         return await self.call("ValidateSettings", request, worker_pb2.ValidateSettingsResponse)
 
     async def review(self, one, *, seconds=PATIENCE):
-        """Review: the Outcome of an PolicyCall."""
+        """Review: the Outcome of a PolicyCall."""
         request = worker_pb2.ReviewRequest(call=one)
         answer = await self.call("Review", request, worker_pb2.ReviewResponse, seconds=seconds)
         return answer.outcome
@@ -126,18 +126,18 @@ class Stream:
         return found
 
     async def status(self):
-        """How the stream ended."""
+        """The stream's status."""
         return await asyncio.wait_for(self.call.code(), PATIENCE)
 
 
 def quick(limits=None):
-    """Limits of a worker that does not wait for more when it is told to stop: nobody in a test sends any."""
+    """Limits of a worker that stops without a quiet period: a test's client sends no late calls."""
     return replace(limits or Limits(), quiet_period=0.01)
 
 
 @asynccontextmanager
 async def connected(worker, *, address="127.0.0.1:0", limits=None, **how):
-    """A Client of the worker, which is served meanwhile; ``how`` as for ``Worker.serve``."""
+    """Serve the worker; yields a Client. ``how`` as for ``Worker.serve``."""
     async with worker.serve(address, limits=quick(limits), **how) as target:
         options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
         async with grpc.aio.insecure_channel(target, options) as channel:

@@ -1,4 +1,4 @@
-"""Policies that a test holds up, and asks for them."""
+"""Policies that wait for a test, and calls of them."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from workers.python.tests.client import PATIENCE, policy_call
 
 
 class Gates:
-    """Policies that a test holds up: each coroutine waits for the gate that its document names."""
+    """Policies that wait for a test: each coroutine waits for the gate that its document names."""
 
     def __init__(self):
         self.worker = Worker("test", version="1")
@@ -33,11 +33,11 @@ class Gates:
             return deny(request.name or "nameless")
 
     def open(self, name):
-        """Let it go on."""
+        """Open the gate."""
         self.gates.setdefault(name, asyncio.Event()).set()
 
     async def until(self, names, seen):
-        """Wait until these names have been seen."""
+        """Wait until calls with these names have begun."""
         while not set(names) <= set(seen):
             self.changed.clear()
             await asyncio.wait_for(self.changed.wait(), PATIENCE)

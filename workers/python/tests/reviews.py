@@ -54,7 +54,7 @@ def whole(kind, spec, metadata=None):
 
 
 def request(kind=POD, *, spec=None, old=None, operation=None, metadata=None, **fields):
-    """An AdmissionRequest about a kind with a PodSpec; with an ``old`` PodSpec an UPDATE."""
+    """An AdmissionRequest for a kind with a PodSpec; with an ``old`` PodSpec an UPDATE."""
     return {
         "uid": "u",
         "kind": kind,
@@ -66,18 +66,18 @@ def request(kind=POD, *, spec=None, old=None, operation=None, metadata=None, **f
     }
 
 
-def judge(policy, called, settings):
-    """What a sample policy answers; the same whether it is sent all or only what it claims."""
-    answer = review(worker, policy, called, settings)
+def judge(policy, admission, settings):
+    """A sample policy's answer, which must be the same for the whole document and for the claimed parts."""
+    answer = review(worker, policy, admission, settings)
     claimed = worker.policies[policy].inputs
     assert claimed is not None
-    everything = review(_Unclaimed(policy), policy, called, settings)
-    assert answer == everything, f"it reads what it does not claim: {document_of(called, claimed)}"
+    everything = review(_Unclaimed(policy), policy, admission, settings)
+    assert answer == everything, f"it reads what it does not claim: {document_of(admission, claimed)}"
     return answer
 
 
 class _Unclaimed:
-    """The samples with one policy that claims nothing in particular, and so is sent everything."""
+    """The samples with one policy without claims, which gets the whole document."""
 
     def __init__(self, policy):
         held = worker.policies[policy]
@@ -86,12 +86,12 @@ class _Unclaimed:
         self.policies = {policy: type(held)(inputs=None, **fields)}
 
 
-def changed(called, answer):
+def changed(admission, answer):
     """The object after the answer, by the ``jsonpatch`` library; the answer must be allow."""
     assert isinstance(answer, Allow), answer
     if answer.change is None:
-        return called["object"]
-    return jsonpatch.apply_patch(copy.deepcopy(called["object"]), answer.change.value)
+        return admission["object"]
+    return jsonpatch.apply_patch(copy.deepcopy(admission["object"]), answer.change.value)
 
 
 def differing(before, after, place=()):
@@ -111,15 +111,15 @@ def _covers(wide, narrow):
     return len(wide) <= len(narrow) and all(token in {"*", its} for token, its in zip(wide, narrow, strict=False))
 
 
-def mutate(policy, called, settings):
-    """The object after the policy, and its warnings. Called again about it, the policy changes nothing; and it changes
+def mutate(policy, admission, settings):
+    """The object after the policy, and its warnings. Called with it, the policy changes nothing; and it changes
     nothing that it does not claim.
     """
-    answer = judge(policy, called, settings)
-    result = changed(called, answer)
+    answer = judge(policy, admission, settings)
+    result = changed(admission, answer)
     claimed = [tokens(place) for place in worker.policies[policy].writes]
-    for place in differing(called["object"], result):
+    for place in differing(admission["object"], result):
         assert any(_covers(each, place) for each in claimed), f"it changes what it does not claim: {place}"
-    again = judge(policy, called | {"object": result}, settings)
+    again = judge(policy, admission | {"object": result}, settings)
     assert again.change is None or again.change.value == [], f"not idempotent: {again.change.value}"
     return result, answer.warnings

@@ -1,4 +1,4 @@
-"""What the samples decide about the calls of the conformance kit's recording, with every number as it is written.
+"""Records the samples' decisions for the calls of the conformance kit, with the digits of numbers.
 
 ``python -m workers.python.tests.sample_decisions`` records it anew, after a sample has changed or a call was added:
 each line's ``expected`` is then what these samples answer.
@@ -19,7 +19,7 @@ RECORDING = Path(__file__).parents[2] / "conformance/worker_conformance/samples.
 
 
 class Line(msgspec.Struct, omit_defaults=True):
-    """A line of the recording; ``expected`` is what is recorded."""
+    """A line of the recording; ``expected`` is the recorded outcome."""
 
     policy: str
     phase: str
@@ -29,10 +29,10 @@ class Line(msgspec.Struct, omit_defaults=True):
 
 
 def decided(line):
-    """The line, with what the samples answer."""
-    said = msgspec.json.decode(line, type=Line)
-    said.expected = msgspec.Raw(_outcome(said).encode())
-    return msgspec.json.encode(said)
+    """The line with the samples' answer."""
+    entry = msgspec.json.decode(line, type=Line)
+    entry.expected = msgspec.Raw(_outcome(entry).encode())
+    return msgspec.json.encode(entry)
 
 
 def _outcome(line):
@@ -66,7 +66,7 @@ def _text(value):
 
 
 def main():
-    """Record."""
+    """Record the decisions."""
     lines = RECORDING.read_bytes().splitlines()
     RECORDING.write_bytes(b"".join(decided(line) + b"\n" for line in lines))
 

@@ -1,4 +1,4 @@
-"""Where a worker listens: as operators write it, and whether it can."""
+"""Parsing the address to listen on, and checking that it is free."""
 
 import socket
 
@@ -27,7 +27,7 @@ def worker():
     ],
 )
 def test_an_address_is_read(text, address):
-    """TCP and Unix sockets, as a gRPC client's target or without its scheme; what is printed reads back the same."""
+    """An address is parsed with and without a gRPC target's scheme, and its text parses to the same address."""
     assert parse(text) == address
     assert parse(str(address)) == address
 
@@ -53,14 +53,14 @@ def test_an_address_is_read(text, address):
         "unix:" + "x" * 108,
     ],
 )
-def test_what_is_no_address_is_refused(text):
-    """With an example of one that is."""
+def test_an_invalid_address_is_an_error(text):
+    """An error has an example of a valid address."""
     with pytest.raises(AddressError):
         parse(text)
 
 
-async def test_a_socket_that_nobody_listens_on_is_taken_over(worker, tmp_path):
-    """A worker that was killed leaves its file behind; the next one removes it."""
+async def test_an_unused_socket_file_is_replaced(worker, tmp_path):
+    """A worker removes the socket file of a killed one."""
     path = tmp_path / "w.sock"
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(path))
@@ -69,8 +69,8 @@ async def test_a_socket_that_nobody_listens_on_is_taken_over(worker, tmp_path):
     assert not path.exists()
 
 
-async def test_a_socket_that_somebody_listens_on_is_left_to_them(worker, tmp_path):
-    """The second worker is refused, and the first goes on."""
+async def test_a_socket_in_use_is_not_replaced(worker, tmp_path):
+    """A second worker on a socket fails, and the first goes on."""
     where = f"unix:{tmp_path}/w.sock"
     async with connected(worker, address=where) as client:
         with pytest.raises(AddressError, match="another process listens there"):
@@ -79,8 +79,8 @@ async def test_a_socket_that_somebody_listens_on_is_left_to_them(worker, tmp_pat
         assert (await client.describe()).worker == "test"
 
 
-async def test_a_file_that_is_no_socket_is_left_alone(worker, tmp_path):
-    """Somebody's file is not removed because an operator mistyped a path."""
+async def test_a_file_that_is_not_a_socket_is_not_removed(worker, tmp_path):
+    """A worker does not remove a file that is not a socket."""
     path = tmp_path / "w.sock"
     path.write_text("precious")
     with pytest.raises(AddressError, match="is no socket"):
@@ -90,22 +90,22 @@ async def test_a_file_that_is_no_socket_is_left_alone(worker, tmp_path):
 
 
 async def test_a_missing_directory_is_named(worker, tmp_path):
-    """What is missing is said, and not created."""
+    """A missing folder is an error, and is not created."""
     with pytest.raises(AddressError, match="missing is no directory"):
         async with worker.serve(f"unix:{tmp_path}/missing/w.sock"):
             pass
 
 
-async def test_a_port_that_is_taken_is_refused(worker):
-    """Two workers do not share a port: each would be asked for the other's policies."""
+async def test_a_port_in_use_is_an_error(worker):
+    """Two workers do not share a port, where each would get calls of the other's policies."""
     async with worker.serve() as address:
         with pytest.raises(AddressError, match="Address already in use"):
             async with worker.serve(address):
                 pass
 
 
-async def test_a_host_that_is_not_ours_is_refused(worker):
-    """An address of another machine, or a name that is none, is one line."""
+async def test_a_host_of_another_machine_is_an_error(worker):
+    """The address of another machine, or an unknown name, is an error of one line."""
     with pytest.raises(AddressError, match=r"cannot listen on 192\.0\.2\.1:0"):
         async with worker.serve("192.0.2.1:0"):
             pass
@@ -115,7 +115,7 @@ async def test_a_host_that_is_not_ours_is_refused(worker):
 
 
 async def test_a_relative_path_is_below_the_working_directory(worker, tmp_path, monkeypatch):
-    """As a configuration writes it beside its worker."""
+    """A relative path is relative to the working directory."""
     monkeypatch.chdir(tmp_path)
     async with worker.serve("unix:w.sock") as address:
         assert address == "unix:w.sock"

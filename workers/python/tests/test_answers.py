@@ -1,4 +1,4 @@
-"""Answers: values that cannot be built wrong, and what they are in the contract."""
+"""Answers: their checks, and their outcomes in the contract."""
 
 from datetime import timedelta
 
@@ -75,7 +75,7 @@ OUTCOMES = [
 
 @pytest.mark.parametrize(("answer", "outcome"), OUTCOMES)
 def test_an_answer_is_its_outcome(answer, outcome):
-    """Each answer says in the contract what it says in Python, and no more."""
+    """Each answer becomes an outcome with the same fields, and no others."""
     assert outcome_of(answer, "") == outcome
 
 
@@ -119,13 +119,13 @@ WRONG = {
 
 @pytest.mark.parametrize("build", WRONG.values(), ids=WRONG.keys())
 def test_an_answer_that_means_nothing_cannot_be_built(build):
-    """What is wrong shows where it is written, with the author's own line in the traceback."""
+    """An invalid answer raises where it is made, with the author's line in the traceback."""
     with pytest.raises(InvalidAnswerError):
         build()
 
 
 def test_a_text_of_an_answer_shows_no_value():
-    """An error about an answer names types, never values, which may be a Secret's."""
+    """An error about an answer names types, never values, which may be secret."""
     with pytest.raises(InvalidAnswerError) as error:
         merge({"data": {"password": {("hunter2",): 1}}})
     assert "hunter2" not in str(error.value)
@@ -133,14 +133,14 @@ def test_a_text_of_an_answer_shows_no_value():
 
 @pytest.mark.parametrize("answer", [allow(), deny("no"), fail("no")])
 def test_answers_are_frozen(answer):
-    """An answer does not change between the policy and the wire."""
+    """An answer cannot change after it is made."""
     name = answer.__struct_fields__[0]
     with pytest.raises(AttributeError, match="immutable"):
         setattr(answer, name, "other")
 
 
 def test_what_happens_to_the_values_later_does_not_change_the_answer():
-    """A change is written when it is made."""
+    """A change is encoded when it is made."""
     labels, notes = {"a": "b"}, {"k": "v"}
     answer = merge({"labels": labels}, audit_annotations=notes)
     labels.clear()
@@ -159,7 +159,7 @@ JSON = st.recursive(
 @pytest.mark.property
 @given(JSON)
 def test_any_json_value_travels_in_a_change(value):
-    """What an author writes into a patch, a merge patch or an object is what arrives."""
+    """A patch, a merge patch and an object arrive unchanged."""
     operation = {"op": "add", "path": "/a", "value": value}
     assert msgspec.json.decode(outcome_of(patch([operation]), "").allow.json_patch) == [operation]
     assert msgspec.json.decode(outcome_of(merge({"a": value}), "").allow.merge_patch) == {"a": value}
@@ -167,7 +167,7 @@ def test_any_json_value_travels_in_a_change(value):
 
 
 def test_the_constructors_are_what_they_are_called():
-    """Allow, Deny and Failure can be told apart by type, and compared."""
+    """Allow, Deny and Failure have their own types and can be compared."""
     assert isinstance(patch([]), Allow)
     assert isinstance(deny("no"), Deny)
     assert isinstance(fail("no"), Failure)

@@ -1,4 +1,4 @@
-"""The worker's command, as a real process: how it begins, and all the ways in which it ends."""
+"""The worker's command as a real process: its start, and each way in which it ends."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ if __name__ == "__main__":
 
 
 class Process:
-    """A worker in a process of its own."""
+    """A worker's process."""
 
     def __init__(self, process):
         self.process = process
@@ -61,18 +61,18 @@ class Process:
                 return found
 
     async def called(self):
-        """Wait until a policy has said that it was called."""
+        """Wait until a policy has been called."""
         assert await asyncio.wait_for(self.process.stdout.readline(), PATIENCE) == b"called\n"
 
     async def end(self):
-        """Its exit code, and what was left of its log."""
+        """Its exit code, and the rest of its log."""
         self.log.append((await asyncio.wait_for(self.process.stderr.read(), PATIENCE)).decode())
         return await asyncio.wait_for(self.process.wait(), PATIENCE), "".join(self.log)
 
 
 @pytest.fixture
 async def start(tmp_path):
-    """Start the author's worker with arguments and environment; whatever is left at the end is killed."""
+    """Start the author's worker with arguments and environment; kill it at the end."""
     module = tmp_path / "authors_worker.py"
     module.write_text(AUTHORS)
     started = []
@@ -103,8 +103,8 @@ async def _listening(worker):
     return (await worker.line(r"listens on (\S+);"))[1]
 
 
-async def test_it_says_in_one_line_where_it_listens(start):
-    """Name, version, address with the port that was found, and the policies."""
+async def test_it_logs_its_address_in_one_line(start):
+    """A worker logs its name, version, address with the actual port, and policies."""
     worker = await start("--listen", "127.0.0.1:0")
     address = await _listening(worker)
     assert re.fullmatch(r"127\.0\.0\.1:[1-9][0-9]*", address)
@@ -117,7 +117,7 @@ async def test_it_says_in_one_line_where_it_listens(start):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_it_gracefully(start, number, tmp_path):
-    """What is open is answered, the socket's file is gone, the exit code is 0, and there is no traceback."""
+    """At a signal a worker answers open calls, removes its socket, and exits 0 without a traceback."""
     worker = await start(
         "--grace-period", "3600", stdin=subprocess.PIPE, ADMISSION_WORKER_LISTEN=f"unix://{tmp_path}/w.sock"
     )
@@ -136,7 +136,7 @@ async def test_a_signal_ends_it_gracefully(start, number, tmp_path):
 
 
 async def test_a_second_signal_ends_it_at_once(start):
-    """An operator who insists does not wait for the grace period."""
+    """A second signal ends a worker without the grace period."""
     worker = await start("--listen", "127.0.0.1:0", "--grace-period", "3600", stdin=subprocess.PIPE)
     async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
         open_call = asyncio.create_task(Client(channel).review(policy_call("slow")))
@@ -151,8 +151,8 @@ async def test_a_second_signal_ends_it_at_once(start):
     assert "SIGTERM again: ending at once" in log
 
 
-async def test_supervised_it_ends_with_whoever_started_it(start):
-    """Its standard input ends when the gateway dies; then it stops as on a signal."""
+async def test_supervised_it_ends_with_its_standard_input(start):
+    """A supervised worker stops when its standard input ends."""
     worker = await start("--listen", "unix:w.sock", stdin=subprocess.PIPE, ADMISSION_WORKER_SUPERVISED="1")
     await _listening(worker)
     assert worker.process.returncode is None
@@ -163,8 +163,8 @@ async def test_supervised_it_ends_with_whoever_started_it(start):
     assert "Traceback" not in log
 
 
-async def test_unsupervised_it_does_not_care_about_standard_input(start):
-    """A worker in a container has none, and lives."""
+async def test_unsupervised_it_ignores_standard_input(start):
+    """An unsupervised worker serves without a standard input."""
     worker = await start("--listen", "127.0.0.1:0")
     async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
         assert (await Client(channel).review(policy_call("plain"))).deny.message == "no"
@@ -172,13 +172,13 @@ async def test_unsupervised_it_does_not_care_about_standard_input(start):
 
 
 async def test_supervised_without_standard_input_it_ends(start):
-    """Nobody holds the other end: nobody supervises."""
+    """A supervised worker with a closed standard input stops."""
     worker = await start("--listen", "unix:w.sock", ADMISSION_WORKER_SUPERVISED="1")
     assert (await worker.end())[0] == 0
 
 
-async def test_a_killed_workers_socket_is_taken_over(start):
-    """After SIGKILL the next one listens on the same path."""
+async def test_a_killed_workers_socket_is_replaced(start):
+    """A worker listens on the socket of a killed one."""
     first = await start("--listen", "unix:w.sock")
     await _listening(first)
     first.process.kill()
@@ -188,7 +188,7 @@ async def test_a_killed_workers_socket_is_taken_over(start):
 
 
 async def test_an_address_in_use_is_one_line_and_exit_code_1(start):
-    """Who, what, and what to do; no traceback."""
+    """An error names the component and the next step, without a traceback."""
     first = await start("--listen", "unix:w.sock")
     await _listening(first)
     second = await start("--listen", "unix:w.sock")
@@ -213,23 +213,23 @@ async def test_an_address_in_use_is_one_line_and_exit_code_1(start):
         ["surplus"],
     ],
 )
-async def test_a_wrong_flag_is_exit_code_2(start, arguments):
-    """A flag that cannot be is refused before anything starts."""
+async def test_an_invalid_flag_is_exit_code_2(start, arguments):
+    """An invalid flag is an error before the worker starts."""
     code, log = await (await start(*arguments)).end()
     assert code == 2
     assert log.startswith("Error: ")
     assert log.count("\n") == 1
 
 
-async def test_a_wrong_environment_variable_is_exit_code_2(start):
-    """An environment variable is held to the same as its flag."""
+async def test_an_invalid_environment_variable_is_exit_code_2(start):
+    """An environment variable is checked like its flag."""
     code, log = await (await start(ADMISSION_WORKER_IN_FLIGHT="many")).end()
     assert code == 2
     assert "'--in-flight'" in log
 
 
 async def test_a_certificate_that_cannot_be_used_is_exit_code_1(start):
-    """One line that names the file."""
+    """An invalid certificate is an error of one line that names the file."""
     worker = await start("--listen", "unix:w.sock", "--tls-cert", "absent.crt", "--tls-key", "absent.key")
     code, log = await worker.end()
     assert code == 1
@@ -238,7 +238,7 @@ async def test_a_certificate_that_cannot_be_used_is_exit_code_1(start):
 
 
 async def test_it_serves_tls(start, tmp_path):
-    """With the certificate that the flags name."""
+    """A worker serves TLS with the certificate of its flags."""
     authority = Authority("ours")
     for name, content in zip(("tls.crt", "tls.key"), authority.issue("worker"), strict=True):
         (tmp_path / name).write_bytes(content)
@@ -249,8 +249,8 @@ async def test_it_serves_tls(start, tmp_path):
 
 
 @pytest.mark.parametrize("how", [["--conformance"], {"ADMISSION_WORKER_CONFORMANCE": "1"}])
-async def test_the_probe_policies_are_a_flag(start, how):
-    """They are named where the worker says what it serves."""
+async def test_a_flag_adds_the_probe_policies(start, how):
+    """With --conformance the log line of the start names the probe policies."""
     arguments, environment = (how, {}) if isinstance(how, list) else ([], how)
     worker = await start("--listen", "127.0.0.1:0", *arguments, **environment)
     await _listening(worker)
@@ -258,7 +258,7 @@ async def test_the_probe_policies_are_a_flag(start, how):
 
 
 async def test_the_log_can_be_json(start):
-    """One object a line, tracebacks included."""
+    """Each line of the JSON log is one object, tracebacks included."""
     worker = await start("--listen", "127.0.0.1:0", "--log-format", "json")
     address = await _listening(worker)
     async with grpc.aio.insecure_channel(address) as channel:
@@ -275,8 +275,8 @@ async def test_the_log_can_be_json(start):
     assert "SystemExit: 3" in failed["exception"]
 
 
-async def test_a_thread_that_is_stuck_does_not_keep_it(start):
-    """A blocking policy cannot be stopped; the process ends all the same when its grace period is over."""
+async def test_a_blocked_thread_does_not_delay_the_end(start):
+    """The process ends after its grace period even if a blocking policy still runs."""
     worker = await start("--listen", "127.0.0.1:0", "--grace-period", "0.1")
     async with grpc.aio.insecure_channel(await _listening(worker)) as channel:
         open_call = asyncio.create_task(Client(channel).review(policy_call("stuck")))
@@ -288,7 +288,7 @@ async def test_a_thread_that_is_stuck_does_not_keep_it(start):
 
 
 async def test_help_names_every_flag_and_its_environment_variable(start):
-    """What can be set is said."""
+    """--help lists all flags."""
     worker = await start("--help")
     text = (await asyncio.wait_for(worker.process.stdout.read(), PATIENCE)).decode()
     for name in (

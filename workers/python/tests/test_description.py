@@ -41,7 +41,7 @@ def worker():
     return made
 
 
-async def test_describe_says_what_the_worker_holds(worker):
+async def test_describe_returns_the_registrations(worker):
     """Names, versions, phases, claims and descriptions as they were registered."""
     async with connected(worker) as client:
         described = await client.describe()
@@ -58,8 +58,8 @@ async def test_describe_says_what_the_worker_holds(worker):
     assert policies["all"].description == "Judges everything."
 
 
-async def test_describe_tells_nothing_everything_and_unsaid_claims_apart(worker):
-    """Three different messages, for inputs and writes alike."""
+async def test_claims_of_nothing_everything_and_unset_differ(worker):
+    """Unset, everything and pointers are three different messages, for inputs and writes."""
     async with connected(worker) as client:
         policies = {policy.name: policy for policy in (await client.describe()).policies}
     assert policies["all"].inputs.WhichOneof("claim") == "everything"
@@ -72,7 +72,7 @@ async def test_describe_tells_nothing_everything_and_unsaid_claims_apart(worker)
 
 
 async def test_describe_carries_schemas(worker):
-    """Settings are documented for editors; no settings are an object without members."""
+    """Settings have a JSON Schema; without settings it is an object without members."""
     async with connected(worker) as client:
         policies = {
             policy.name: msgspec.json.decode(policy.settings_schema) for policy in (await client.describe()).policies
@@ -92,8 +92,8 @@ async def test_describe_carries_schemas(worker):
         ("unheard-of", {}, {"": "the worker holds no policy 'unheard-of'"}, []),
     ],
 )
-async def test_validate_settings_says_all_that_is_wrong(worker, policy, settings, errors, warnings):
-    """An empty list of errors: the policy can work with them."""
+async def test_validate_settings_reports_all_errors(worker, policy, settings, errors, warnings):
+    """The response has all errors and warnings of the settings; valid settings get none."""
     async with connected(worker) as client:
         answer = await client.validate(policy, settings)
     assert {error.pointer: error.message for error in answer.errors} == errors
@@ -101,7 +101,7 @@ async def test_validate_settings_says_all_that_is_wrong(worker, policy, settings
 
 
 async def test_health_is_known_for_the_worker_and_for_nothing_else(worker):
-    """The overall state under the empty name, NOT_FOUND for what is not served."""
+    """Check reports the overall state under the empty name, and NOT_FOUND for unknown services."""
     async with connected(worker) as client:
         assert await client.health() == health_pb2.HealthCheckResponse.SERVING
         assert await client.health("admission.worker.v1.Worker") == health_pb2.HealthCheckResponse.SERVING
@@ -110,16 +110,16 @@ async def test_health_is_known_for_the_worker_and_for_nothing_else(worker):
     assert error.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-async def test_a_watch_is_told_when_the_worker_stops_and_then_ends(worker):
-    """Whoever watches hears NOT_SERVING; of an unknown service, that it is unknown."""
+async def test_a_watch_reports_the_stop_and_then_ends(worker):
+    """A Watch reports NOT_SERVING, and SERVICE_UNKNOWN for an unknown service."""
     serving = worker.serve()
     async with grpc.aio.insecure_channel(await serving.__aenter__()) as channel:
         client = Client(channel)
         known, unknown = client.watch(), client.watch("other")
         first = (await known.read()).status, (await unknown.read()).status
         await serving.__aexit__(None, None, None)
-        told = [(await known.read()).status]
+        statuses = [(await known.read()).status]
         assert await known.read() is grpc.aio.EOF
         assert await known.code() is grpc.StatusCode.OK
     assert first == (health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
-    assert told == [health_pb2.HealthCheckResponse.NOT_SERVING]
+    assert statuses == [health_pb2.HealthCheckResponse.NOT_SERVING]

@@ -14,7 +14,7 @@ from workers.python.tests.client import batch, connected, policy_call
 
 
 class AnswerSettings(msgspec.Struct, forbid_unknown_fields=True):
-    """Settings of a policy that is told what to do."""
+    """Settings of a policy that acts by them."""
 
     do: str
 
@@ -76,7 +76,7 @@ CALLS = st.builds(
 
 @pytest.mark.property
 def test_review_and_review_stream_give_equal_outcomes():
-    """Both calls share one path: a message of calls is answered as the calls one by one, documents shared or not."""
+    """A message of calls gets the same outcomes as single Reviews, with shared documents and without."""
     with asyncio.Runner() as runner:
         connection = connected(_worker())
         client = runner.run(connection.__aenter__())
@@ -103,7 +103,7 @@ def test_review_and_review_stream_give_equal_outcomes():
 
 
 def _with_indexes(policy_calls):
-    """The same calls, each referring to its document in the message."""
+    """The same calls, each with the index of its document in the message."""
     message = worker_pb2.ReviewStreamRequest()
     for number, one in enumerate(policy_calls, 1):
         item = message.items.add(id=number, call=one)

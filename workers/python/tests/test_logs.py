@@ -1,4 +1,4 @@
-"""The log: what is logged while a policy judges says whose it is, and a failure is always logged."""
+"""The log: lines of a policy call have its policy and uid, and each failure is logged."""
 
 import io
 import json
@@ -44,7 +44,7 @@ def worker():
 
 @contextmanager
 def _logging(formatter):
-    """Everything that is logged meanwhile, as text."""
+    """The log as text."""
     root, written = logging.getLogger(), io.StringIO()
     handler, level = logging.StreamHandler(written), root.level
     handler.setFormatter(formatter)
@@ -59,26 +59,26 @@ def _logging(formatter):
 
 @pytest.fixture
 def lines():
-    """What was logged so far, as JSON."""
+    """The log so far, as JSON."""
     with _logging(logs._Json()) as written:
         yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
 
 
 @pytest.mark.parametrize("policy", ["plain", "async", "blocking"])
 async def test_an_authors_line_has_policy_and_uid(worker, lines, policy):
-    """Wherever the function runs, and on both calls; a line of nobody's has neither."""
+    """Lines of each kind of function have policy and uid on both RPCs; other lines have neither."""
     async with connected(worker) as client:
         await client.review(policy_call(policy, uid="u-1"))
         calls = client.stream()
         await calls.send(batch(policy_call(policy, uid="u-2")))
         await calls.rest()
-    OWN.warning("nobody's")
+    OWN.warning("no policy")
     found = [(line["message"], line.get("policy"), line.get("uid")) for line in lines() if line["logger"] == "authors"]
-    assert found == [("looked at it", policy, "u-1"), ("looked at it", policy, "u-2"), ("nobody's", None, None)]
+    assert found == [("looked at it", policy, "u-1"), ("looked at it", policy, "u-2"), ("no policy", None, None)]
 
 
 @pytest.mark.parametrize(
-    ("one", "said"),
+    ("one", "message"),
     [
         (policy_call("fails", uid="u"), "policy fails failed: the inventory\ncannot be reached (uid u)"),
         (policy_call("raises", uid="u"), "policy raises raised (uid u)"),
@@ -90,8 +90,8 @@ async def test_an_authors_line_has_policy_and_uid(worker, lines, policy):
     ],
     ids=lambda value: value if isinstance(value, str) else value.policy,
 )
-async def test_each_failure_is_logged_with_its_uid(worker, lines, one, said):
-    """Once, and never the document; its outcome carries a version."""
+async def test_each_failure_is_logged_with_its_uid(worker, lines, one, message):
+    """A failure is logged once, without the document; its outcome has a version."""
     async with connected(worker) as client:
         calls = client.stream()
         await calls.send(batch(one))
@@ -99,12 +99,12 @@ async def test_each_failure_is_logged_with_its_uid(worker, lines, one, said):
     assert outcome.WhichOneof("verdict") == "failure"
     assert outcome.version == "1"
     (line,) = [line for line in lines() if line["level"] == "error"]
-    assert said in line["message"]
+    assert message in line["message"]
     assert (line["policy"], line["uid"]) == (one.policy, "u")
 
 
-def test_text_is_one_line_whatever_a_policy_says():
-    """A line break in a message cannot pretend to be the next line."""
+def test_a_text_message_is_one_line():
+    """A line break in a message does not begin a new line."""
     with _logging(logs._Text()) as written:
         OWN.error("one\ntwo\r\n")
     line = written.getvalue()

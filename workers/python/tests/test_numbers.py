@@ -1,4 +1,4 @@
-"""Numbers of the document: as they were written, unless a policy changes them."""
+"""Numbers of the document keep their digits unless a policy changes them."""
 
 import copy
 import json
@@ -21,7 +21,7 @@ def _request(number):
 
 @pytest.mark.parametrize("number", ODD)
 def test_the_object_goes_back_with_its_numbers(number):
-    """What the author did not touch is as it came, whatever he did elsewhere."""
+    """Numbers that the policy does not change keep their digits."""
     request = _request(number)
     request.object["b"] = 2
     assert mutated(request.object).change.content == b'{"a":' + number.encode() + b',"b":2}'
@@ -29,7 +29,7 @@ def test_the_object_goes_back_with_its_numbers(number):
 
 @pytest.mark.parametrize("number", ODD)
 def test_a_number_that_is_copied_stays_as_it_was(number):
-    """In a patch, in a merge patch, in a copy of the object."""
+    """Numbers keep their digits in a patch, a merge patch and a copy of the object."""
     found = copy.deepcopy(_request(number).object)["a"]
     assert patch([{"op": "test", "path": "/a", "value": found}]).change.content.endswith(
         f'"value":{number}}}]'.encode()
@@ -39,27 +39,27 @@ def test_a_number_that_is_copied_stays_as_it_was(number):
 
 
 def test_a_number_calculates_as_a_float():
-    """What comes out of it is a plain number."""
+    """A calculation with a Number gives a plain number."""
     found = _request("1.50").object["a"]
     assert (found, found + 1, isinstance(found, float)) == (1.5, 2.5, True)
     assert quoted(found * 2) == "3.0"
 
 
-def test_what_was_calculated_to_infinity_is_no_answer():
-    """A number beyond a float's range may go back as it came, and nothing else made of it."""
+def test_a_calculated_infinity_is_an_invalid_answer():
+    """A number beyond a float's range can be returned, but not an infinity from a calculation."""
     found = _request("1e400").object["a"]
     with pytest.raises(InvalidAnswerError, match="NaN and infinities"):
         mutated({"a": found * 2})
 
 
 def test_the_whole_document_has_its_numbers_too():
-    """``request.document`` is read as ``request.object`` is."""
+    """Numbers of ``request.document`` keep their digits too."""
     assert encoded(_request("1E2").document) == b'{"object":{"a":1E2,"b":1}}'
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_only_a_number_that_would_change_is_kept_as_text(value):
-    """A float that is written again as it was read is a plain one: there is nothing to remember."""
+    """A float whose text is Python's own is a plain float."""
     text = msgspec.json.encode(value)
     assert type(decoder().decode(text)) is float
     assert float(Number(repr(value))) == value
@@ -67,7 +67,7 @@ def test_only_a_number_that_would_change_is_kept_as_text(value):
 
 @given(st.recursive(st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.text(), st.lists))
 def test_any_json_goes_back_as_it_came(value):
-    """Python's way to write numbers is another than ours, and is kept."""
+    """Any JSON value stays equal when it is read and written, numbers included."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
     try:
         read = decoder().decode(text)
@@ -77,8 +77,8 @@ def test_any_json_goes_back_as_it_came(value):
 
 
 def test_a_test_may_give_numbers_as_they_are_written():
-    """What a test reads from a recorded request with the SDK's own reading can be put to a policy."""
+    """A request that the SDK has decoded can be passed to ``review``."""
     worker = Worker("test", version="1")
     worker.mutating("same")(lambda request: mutated(request.object))
-    called = json_object(b'{"operation":"CREATE","object":{"a":1e400,"b":-0}}')
-    assert review(worker, "same", called).change.content == b'{"a":1e400,"b":-0}'
+    admission = json_object(b'{"operation":"CREATE","object":{"a":1e400,"b":-0}}')
+    assert review(worker, "same", admission).change.content == b'{"a":1e400,"b":-0}'

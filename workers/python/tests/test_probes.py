@@ -1,4 +1,4 @@
-"""The probe policies of the conformance kit: served when they are asked for, and then as every SDK serves them."""
+"""The probe policies of the conformance kit, which are the same in every SDK."""
 
 import asyncio
 import json
@@ -27,8 +27,8 @@ async def _answer(client, document=None, **settings):
     return await client.review(policy_call("probe-answer", phase=MUTATING, settings=settings, document=document or {}))
 
 
-async def test_they_are_served_only_when_they_are_called_for():
-    """In production a worker holds its own policies and nothing else."""
+async def test_they_are_served_only_with_conformance():
+    """Without --conformance a worker serves only its own policies."""
     worker = Worker("test", version="1")
     async with connected(worker) as client:
         assert (await client.describe()).policies == []
@@ -37,7 +37,7 @@ async def test_they_are_served_only_when_they_are_called_for():
 
 
 async def test_a_policy_of_the_same_name_is_an_error():
-    """Said at the start, in the author's words."""
+    """A policy with a probe policy's name is an error at the start."""
     worker = Worker("test", version="1")
     worker.validating("probe-echo")(lambda request: None)
     with pytest.raises(ValueError, match="probe-echo"):
@@ -55,7 +55,7 @@ async def test_a_policy_of_the_same_name_is_an_error():
     ],
 )
 async def test_an_arm_that_allows(client, arm, change):
-    """With the change that it is named for."""
+    """Each arm answers with its change."""
     document = {"object": {"metadata": {"annotations": {"a": "b"}}, "n": 1}}
     outcome = await _answer(client, document, arm=arm)
     assert outcome.WhichOneof("verdict") == "allow"
@@ -63,7 +63,7 @@ async def test_an_arm_that_allows(client, arm, change):
 
 
 async def test_an_arm_that_denies(client):
-    """With everything that a denial can hold, and with nothing."""
+    """A denial has all fields, or none."""
     denied = (await _answer(client, arm="deny")).deny
     assert (denied.code, denied.message, denied.reason) == (409, "denied by the probe", "Conflict")
     details = denied.details
@@ -76,13 +76,13 @@ async def test_an_arm_that_denies(client):
 
 
 async def test_an_arm_that_fails(client):
-    """Is a failure in these words."""
+    """The arm fail is a failure with its message."""
     assert (await _answer(client, arm="fail")).failure.message == "failed by the probe"
 
 
 @pytest.mark.parametrize(("cache", "hint"), [("no-store", "no_store"), (1.5, "ttl"), (0, "ttl")])
 async def test_what_goes_with_an_answer(client, cache, hint):
-    """Warnings, audit annotations and the cache hint, as they were asked for."""
+    """An answer has the warnings, audit annotations and cache hint of its settings."""
     settings = {"arm": "deny", "warnings": ["w", "x"], "auditAnnotations": {"k": "v"}, "cache": cache}
     outcome = await _answer(client, **settings)
     assert list(outcome.warnings) == ["w", "x"]
@@ -93,7 +93,7 @@ async def test_what_goes_with_an_answer(client, cache, hint):
 
 
 async def test_echo_gives_the_document_byte_for_byte(client):
-    """Whatever stands between the members."""
+    """probe-echo returns the document's bytes."""
     document = '{ "object" : {"a": 1.0, "é": "\\u00e9"},"x":1 }'.encode()
     outcome = await client.review(policy_call("probe-echo", document=document, uid="u-1"))
     assert (outcome.deny.code, outcome.deny.message) == (422, document.decode())
@@ -101,7 +101,7 @@ async def test_echo_gives_the_document_byte_for_byte(client):
 
 
 async def test_a_change_while_validating_is_a_failure(client):
-    """A panic too, whose text stays here."""
+    """A change in the validating phase and a panic are failures, without the panic's text."""
     assert "only a mutating policy" in (await client.review(policy_call("probe-misuse"))).failure.message
     outcome = await client.review(policy_call("probe-panic"))
     assert "RuntimeError" in outcome.failure.message
@@ -118,7 +118,7 @@ async def _is_cancelled(client, token):
 
 
 async def test_a_sleep_that_is_cancelled_is_remembered(client):
-    """On the stream by a cancel or by its time, on Review by its deadline; one that wakes up is not."""
+    """A sleep is cancelled by a cancel, its timeout or its deadline, and only then remembered."""
     calls = client.stream()
     await calls.send(batch(_sleep("a"), _sleep("b", timeout=3600), _sleep("c", seconds=0.001)))
     assert (await calls.receive())[3].WhichOneof("verdict") == "allow"
@@ -127,7 +127,7 @@ async def test_a_sleep_that_is_cancelled_is_remembered(client):
     await calls.send(batch(cancel=[1]))
     async with asyncio.timeout(PATIENCE):
         for token in ("a", "b"):
-            while not await _is_cancelled(client, token):  # noqa: ASYNC110 - the worker tells when it is called
+            while not await _is_cancelled(client, token):  # noqa: ASYNC110 - the worker sends no event
                 await asyncio.sleep(0.01)
         seconds = 0.2
         while not await _is_cancelled(client, "d"):  # on a busy machine it may not even begin in its time
@@ -138,8 +138,8 @@ async def test_a_sleep_that_is_cancelled_is_remembered(client):
     assert await calls.rest() == {}
 
 
-async def test_a_flood_has_the_size_that_was_called_for(client):
-    """Up to what fits a message; beyond that it is a failure that says how much."""
+async def test_a_flood_has_the_requested_size(client):
+    """An answer beyond a message's size is a failure with the size."""
     outcome = await client.review(policy_call("probe-flood", settings={"bytes": 100_000}))
     assert outcome.deny.message == "x" * 100_000
     outcome = await client.review(policy_call("probe-flood", settings={"bytes": 50_000_000}))
@@ -157,8 +157,8 @@ async def test_a_flood_has_the_size_that_was_called_for(client):
         ({"odd": "1", "name": 2}, [("/odd", "Expected `int`, got `str`"), ("/name", "Expected `str`, got `int`")], []),
     ],
 )
-async def test_settings_are_judged(client, settings, errors, warnings):
-    """Every mistake at its place, all at once."""
+async def test_settings_are_checked(client, settings, errors, warnings):
+    """All errors are reported at once, each at its place."""
     found = await client.validate("probe-settings", settings)
     assert [(one.pointer, one.message) for one in found.errors] == errors
     assert list(found.warnings) == warnings
@@ -177,13 +177,13 @@ async def test_settings_are_judged(client, settings, errors, warnings):
     ],
 )
 async def test_a_label_is_added_where_it_is_missing(client, document, operations):
-    """And nowhere else: it is idempotent."""
+    """probe-label adds the label only if it is missing."""
     outcome = await client.review(policy_call("probe-label", phase=MUTATING, document=document))
     assert (json.loads(outcome.allow.json_patch) if outcome.allow.json_patch else None) == operations
 
 
 async def test_what_they_claim_and_their_versions(client):
-    """As the kit expects it; the other policies have the worker's version."""
+    """probe-version has its own version, the others the worker's."""
     described = {policy.name: policy for policy in (await client.describe()).policies}
     assert described["probe-version"].version == "probe-7"
     assert described["probe-echo"].inputs.HasField("everything")

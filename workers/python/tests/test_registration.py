@@ -1,4 +1,4 @@
-"""Registering policies: what is wrong shows when the worker's module is imported."""
+"""Registering policies: an error raises when the worker's module is imported."""
 
 import functools
 
@@ -44,13 +44,13 @@ def worker():
 
 @pytest.mark.parametrize("name", ["", "Upper", "a.b", "-a", "a-", "a" * 64, "ä", "a_b", "a b", "a\n"])
 def test_a_name_is_a_dns_label(worker, name):
-    """A name that the configuration could not use is refused."""
+    """An invalid name is an error."""
     with pytest.raises(ValueError, match="DNS-1123 label"):
         worker.validating(name)(plain)
 
 
 def test_a_name_is_used_once(worker):
-    """Two policies of one name could not be told apart, in whatever phase."""
+    """Two policies with one name are an error, in any phase."""
     worker.validating("a")(plain)
     with pytest.raises(ValueError, match="registered already"):
         worker.mutating("a")(plain)
@@ -60,15 +60,15 @@ def test_a_name_is_used_once(worker):
     ("function", "settings"),
     [(plain, Settings), (with_settings, None), (lambda: None, None), (lambda request, *, extra: None, None)],
 )
-def test_a_function_takes_what_it_will_be_given(worker, function, settings):
-    """The request, and the settings exactly where the policy has some."""
+def test_a_function_takes_the_policys_arguments(worker, function, settings):
+    """A function takes the request, and the settings if the policy has any."""
     with pytest.raises(TypeError, match="its function must take"):
         worker.validating("a", settings=settings)(function)
 
 
 @pytest.mark.parametrize("function", [None, "plain", 5])
 def test_a_policy_is_a_function(worker, function):
-    """Something that cannot be called is refused."""
+    """A policy must be callable."""
     with pytest.raises(TypeError):
         worker.validating("a")(function)
 
@@ -76,21 +76,21 @@ def test_a_policy_is_a_function(worker, function):
 @pytest.mark.parametrize("claim", [[""], ["object"], ["/object/~2"], ["/object/~"], [5], [None], ["/object" * 300]])
 @pytest.mark.parametrize("which", ["inputs", "writes"])
 def test_a_claim_is_json_pointers(worker, claim, which):
-    """Everything has its own spelling."""
+    """An empty or invalid pointer is an error."""
     with pytest.raises(ValueError, match=f"policy a: {which}"):
         worker.mutating("a", **{which: claim})(plain)
 
 
 @pytest.mark.parametrize("claim", [["/uid"], ["/uid/x"], ["/objekt/metadata"], ["/*"], ["/metadata/labels"], ["/"]])
 def test_an_input_is_a_place_in_the_request(worker, claim):
-    """What no AdmissionRequest has is a mistake, and its uid is part of no document."""
+    """An input must be in an AdmissionRequest, and must not be its uid."""
     with pytest.raises(ValueError, match="policy a: inputs"):
         worker.validating("a", inputs=["/object", *claim])(plain)
 
 
 @pytest.mark.parametrize("claim", [["/apiVersion"], ["/kind"], ["/kind/x"], ["/*"]])
 def test_a_write_is_a_place_that_can_be_changed(worker, claim):
-    """What kind of object it is stays; whatever else the object has can be claimed."""
+    """Writes may cover all members of an object but its kind."""
     with pytest.raises(ValueError, match="policy a: writes"):
         worker.mutating("a", writes=["/metadata", *claim])(plain)
     worker.mutating("b", writes=["/uid", "/data/*"])(plain)
@@ -99,27 +99,27 @@ def test_a_write_is_a_place_that_can_be_changed(worker, claim):
 
 @pytest.mark.parametrize("which", ["inputs", "writes"])
 def test_a_claim_is_bounded(worker, which):
-    """The gateway takes 256 pointers; one that is named twice is named once."""
+    """A claim has at most 256 pointers, without duplicates."""
     worker.mutating("a", **{which: ["/object/a", "/object/b", "/object/a"]})(plain)
     assert getattr(worker.policies["a"], which) == ("/object/a", "/object/b")
     with pytest.raises(ValueError, match="at most 256 pointers, there are 257"):
         worker.mutating("b", **{which: [f"/object/{number}" for number in range(257)]})(plain)
 
 
-def test_a_claim_is_no_text(worker):
-    """One text where a list belongs would be a claim of its letters."""
+def test_a_claim_is_not_a_string(worker):
+    """A string instead of a list of pointers is an error."""
     with pytest.raises(TypeError, match="must be a list of JSON Pointers"):
         worker.validating("a", inputs="/object")
 
 
 def test_a_check_of_settings_is_a_plain_function(worker):
-    """A coroutine function as a check would never be awaited."""
+    """A coroutine function as ``validate`` is an error."""
     with pytest.raises(TypeError, match="plain function"):
         worker.validating("a", settings=Settings, validate=coroutine)
 
 
 def test_a_coroutine_cannot_be_blocking(worker):
-    """A coroutine function in a thread would return a coroutine and do nothing."""
+    """A coroutine function cannot be blocking."""
     with pytest.raises(TypeError, match="cannot be blocking"):
         worker.validating("a", blocking=True)(coroutine)
 
@@ -141,13 +141,13 @@ def test_how_a_function_is_run_follows_from_what_it_is(worker, function, blockin
     assert worker.policies["a"].style is style
 
 
-def test_a_decorator_gives_the_function_back(worker):
-    """A policy can still be called as what it is."""
+def test_a_decorator_returns_the_function(worker):
+    """The decorator returns the function unchanged."""
     assert worker.validating("a")(plain) is plain
 
 
 def test_the_description_is_the_docstrings_first_paragraph(worker):
-    """What the author has written for readers of the code, the operator reads too; or what is given."""
+    """The description is the docstring's first paragraph, or the given one."""
     worker.validating("a")(plain)
     worker.validating("b", description="other")(plain)
     worker.validating("c")(lambda request: None)
@@ -155,13 +155,13 @@ def test_the_description_is_the_docstrings_first_paragraph(worker):
 
 
 def test_a_worker_has_a_version():
-    """Verdicts are cached by it."""
+    """A worker without a version is an error."""
     with pytest.raises(ValueError, match="a version is required"):
         Worker("test", version="")
 
 
-def test_claims_are_kept_as_they_are_said(worker):
-    """Nothing, everything and not said are three different claims."""
+def test_claims_are_kept_as_registered(worker):
+    """Nothing, everything and unset are three different claims."""
     worker.mutating("a", inputs=[], writes=EVERYTHING)(plain)
     worker.mutating("b", inputs=["/object/metadata/labels/a~1b", "/object/spec/containers/*/image"])(plain)
     assert worker.policies["a"].inputs == ()

@@ -1,4 +1,4 @@
-"""A Request: the document as kube-apiserver wrote it, typed, read when it is asked for."""
+"""A Request: the document from kube-apiserver, typed and lazy."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ BODIES = {each.name: request for each in recordings() if (request := json.loads(
 
 @pytest.mark.parametrize("name", BODIES)
 def test_a_recorded_request_reads_as_it_was_sent(name):
-    """Every member of a real AdmissionRequest, in its own shape; what is absent or null is None."""
+    """Each member of a real AdmissionRequest has its type; missing and null members are None."""
     sent = BODIES[name]
     request = Request(json.dumps(sent).encode(), uid=sent["uid"])
     assert request.document == sent
@@ -44,21 +44,21 @@ def test_a_recorded_request_reads_as_it_was_sent(name):
 
 
 def test_an_empty_document_has_nothing():
-    """A policy that was granted nothing reads None everywhere."""
+    """In an empty document every member is None."""
     request = Request(b"{}")
     members = [name for name, value in vars(Request).items() if isinstance(value, property)]
     assert {name: getattr(request, name) for name in members} == dict.fromkeys(members) | {"document": {}}
 
 
 def test_a_part_of_a_member_reads_as_far_as_it_was_granted():
-    """Where only some fields were granted, the others are empty, and not an error."""
+    """Fields that were not granted are empty, not an error."""
     request = Request(b'{"userInfo":{"groups":["a"]},"kind":{"kind":"Pod"}}')
     assert request.user_info == UserInfo(groups=("a",))
     assert request.kind == GroupVersionKind(kind="Pod")
 
 
 def test_a_member_is_parsed_once():
-    """The same object each time: what a policy has changed in it stays changed."""
+    """A member is parsed once, so a policy's changes of it remain."""
     request = Request(b'{"object":{"a":1}}')
     request.object["b"] = 2
     assert request.object == {"a": 1, "b": 2}
@@ -66,7 +66,7 @@ def test_a_member_is_parsed_once():
 
 
 def test_nothing_is_parsed_that_is_not_read():
-    """A member that cannot be read harms only whoever reads it."""
+    """An unreadable member is an error only when it is read."""
     request = Request(b'{"operation":"CREATE","object":{"a":"\xff"},"kind":7}')
     assert request.operation == "CREATE"
     for member in ("object", "kind", "document"):
@@ -75,18 +75,18 @@ def test_nothing_is_parsed_that_is_not_read():
 
 
 def test_the_last_of_duplicate_members_wins():
-    """As in kube-apiserver, and in the gateway."""
+    """Of duplicate members the last one counts, as in kube-apiserver."""
     assert Request(b'{"name":"a","name":"b"}').name == "b"
 
 
 def test_a_representation_shows_no_content():
-    """A request in a log line gives no Secret away."""
+    """The repr of a request has no content."""
     assert "hunter2" not in repr(Request(b'{"object":{"data":"hunter2"}}', uid="u"))
 
 
 @pytest.mark.property
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]":,0123456789.eE-+ntrufalsx\\ "').map(str.encode))
-def test_whatever_comes_in_it_is_read_or_refused(raw):
+def test_any_bytes_are_read_or_rejected(raw):
     """Any bytes: a document, or InvalidDocumentError, and no other exception."""
     try:
         request = Request(raw)
@@ -121,7 +121,7 @@ class _Typed(TypedDict):
     [(_Deployment, _Deployment(_Spec(3))), (_Class, _Class({"replicas": 3})), (_Typed, {"spec": {"replicas": 3}})],
 )
 def test_the_object_in_a_type_of_the_authors(shape, expected):
-    """A Struct, a dataclass or a TypedDict; the old object likewise; None where there is none."""
+    """``object_as`` takes a Struct, a dataclass or a TypedDict, and returns None without an object."""
     whole = {"kind": "Deployment", "spec": {"replicas": 3}}
     request = Request(json.dumps({"object": whole, "oldObject": None}).encode())
     found = request.object_as(shape)
@@ -132,7 +132,7 @@ def test_the_object_in_a_type_of_the_authors(shape, expected):
 
 
 @pytest.mark.parametrize(
-    ("whole", "said"),
+    ("whole", "message"),
     [
         (
             {"spec": {"replicas": "secret"}},
@@ -142,23 +142,23 @@ def test_the_object_in_a_type_of_the_authors(shape, expected):
         ({"secret": 1}, "Object missing required field `spec`"),
     ],
 )
-def test_an_object_of_another_shape_is_said_without_its_values(whole, said):
-    """The message says where, and never what stands there: it may be a Secret's."""
+def test_an_object_of_another_shape_is_reported_without_its_values(whole, message):
+    """The error names the place, never the value, which may be secret."""
     with pytest.raises(InvalidDocumentError) as raised:
         Request(json.dumps({"object": whole}).encode()).object_as(_Deployment)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
     assert "secret" not in str(raised.value)
 
 
 def test_a_value_that_a_type_forbids_is_not_shown():
-    """Of an enumeration, too."""
+    """The error has no value of an enumeration either."""
     with pytest.raises(InvalidDocumentError) as raised:
         Request(b'{"object":{"data":"hunter2"}}').object_as(dict[str, Literal["a"]])
     assert "hunter2" not in str(raised.value)
     assert "a value that it does not take" in str(raised.value)
 
 
-def test_a_type_that_nobody_knows_is_a_type_error():
-    """The author's mistake, not the document's."""
+def test_an_unsupported_type_is_a_type_error():
+    """An unsupported type is a TypeError."""
     with pytest.raises(TypeError):
         Request(b'{"object":{}}').object_as(dict[str, object] | list[int] | set[int])

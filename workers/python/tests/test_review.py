@@ -14,7 +14,7 @@ from workers.python.tests.client import MUTATING, PATIENCE, VALIDATING, connecte
 
 
 class Wanted(msgspec.Struct, forbid_unknown_fields=True):
-    """Settings of a policy that is told what to answer."""
+    """Settings of a policy that answers by them."""
 
     answer: str
 
@@ -121,7 +121,7 @@ async def test_an_outcome_names_the_version_that_judged(worker):
 @pytest.mark.parametrize("policy", ["mutating", "async", "blocking"])
 @pytest.mark.parametrize("absurdity", ABSURD)
 async def test_an_absurd_answer_is_a_failure(worker, policy, absurdity, caplog):
-    """What is no answer is a failure that names the policy and says what was wrong with it."""
+    """An invalid answer is a failure that names the policy and the error."""
     async with connected(worker) as client:
         outcome = await client.review(_call(policy, absurdity))
     assert outcome.failure.message.startswith(f"policy {policy} raised ")
@@ -163,7 +163,7 @@ async def test_a_policy_in_another_phase_is_unknown(worker, phase, named):
 
 
 async def test_an_unknown_policy_is_a_failure_that_names_the_known_ones(worker):
-    """An operator who mistypes a policy is told which there are."""
+    """The failure for an unknown policy names those of the worker."""
     async with connected(worker) as client:
         outcome = await client.review(policy_call("validatin"))
     assert outcome.failure.reason == worker_pb2.FAILURE_REASON_UNKNOWN_POLICY
@@ -194,7 +194,7 @@ async def test_a_document_that_is_no_json_object_is_a_failure(worker, document):
 
 
 async def test_a_member_of_another_shape_is_a_failure_when_it_is_read():
-    """A policy that reads what is not what an AdmissionRequest holds there has failed, and is told where."""
+    """A policy that reads a member of the wrong type fails, and the failure names the member."""
     worker = Worker("test", version="1")
 
     @worker.validating("reads-the-kind")
@@ -215,7 +215,7 @@ async def test_a_document_index_means_nothing_on_review(worker):
 
 
 async def test_the_deadline_cancels_the_work():
-    """When the gRPC deadline is over nobody waits: the coroutine is cancelled, and the worker goes on."""
+    """At the gRPC deadline the coroutine is cancelled, and the worker goes on."""
     worker = Worker("test", version="1")
     begun, cancelled, seconds = asyncio.Event(), asyncio.Event(), 0.05
 
@@ -238,7 +238,7 @@ async def test_the_deadline_cancels_the_work():
 
 
 async def test_more_calls_than_may_be_in_flight_are_refused():
-    """Full means a decided refusal, which says what to do; when there is room again the next one is taken."""
+    """At its limit a worker rejects a call with the next step, and below it accepts the next one."""
     worker = Worker("test", version="1")
     begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -269,7 +269,7 @@ async def test_a_message_over_the_limit_is_refused_and_the_next_one_served(worke
 
 
 async def test_an_answer_over_the_limit_is_a_failure():
-    """An answer that no message can carry is a failure which says what to do, and breaks no connection."""
+    """An answer beyond the size of a message is a failure with the next step, and breaks no connection."""
     worker = Worker("test", version="1")
 
     @worker.mutating("grows")

@@ -55,7 +55,7 @@ def test_there_is_one_policy_for_each_route():
     assert all(policy.inputs not in {None, EVERYTHING} for policy in worker.policies.values())
 
 
-def test_the_delay_is_five_seconds_unless_it_is_said():
+def test_the_delay_is_five_seconds_by_default():
     """As the route's name says."""
     settings, _ = worker.policies["always-allow-delay-5s"].settings.read(b"{}")
     assert settings.seconds == 5
@@ -87,7 +87,7 @@ UNREAD = "json: cannot unmarshal array into Go struct field .Data of type map[st
 
 
 @pytest.mark.parametrize(
-    ("policy", "called", "message"),
+    ("policy", "admission", "message"),
     [
         ("crd", FOREIGN, f"expect resource to be one of [{CRDS}] but got {{ v1 services}}"),
         ("pods-attach", ATTACHED, "expect resource to be { v1 pods}, got { v1 services}"),
@@ -95,8 +95,8 @@ UNREAD = "json: cannot unmarshal array into Go struct field .Data of type map[st
         ("mutating-custom-resource", LIST, UNREAD),
     ],
 )
-def test_what_no_recording_shows_is_as_its_source_says(policy, called, message):
+def test_what_no_recording_shows_is_as_its_source_says(policy, admission, message):
     """The handlers' other sentences."""
-    answer = review(worker, policy, called)
+    answer = review(worker, policy, admission)
     assert isinstance(answer, Deny)
     assert (answer.message, answer.code) == (message, 400)

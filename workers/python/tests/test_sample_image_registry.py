@@ -103,9 +103,9 @@ def test_recorded_requests_are_rewritten():
     ],
 )
 def test_what_a_recorded_request_does_not_touch_stays(name):
-    """A label that somebody sets must not restart a Pod."""
-    called = recorded(name)
-    assert mutate("image-registry", called, HUB)[0] == called["object"]
+    """A new label must not restart a Pod."""
+    admission = recorded(name)
+    assert mutate("image-registry", admission, HUB)[0] == admission["object"]
 
 
 def test_an_update_is_rewritten_where_it_brings_an_image():
@@ -128,8 +128,8 @@ def test_an_update_is_rewritten_where_it_brings_an_image():
 @pytest.mark.parametrize("image", [None, "", 5, {}, "/", "@", ":", "//x"])
 def test_what_is_no_image_breaks_nothing(image):
     """The API server or the kubelet refuses it."""
-    called = request(spec={"containers": [{"name": "c", "image": image}, {"name": "none"}, None]})
-    mutate("image-registry", called, {"from": "old.example.com", "to": "new.example.com"})
+    admission = request(spec={"containers": [{"name": "c", "image": image}, {"name": "none"}, None]})
+    mutate("image-registry", admission, {"from": "old.example.com", "to": "new.example.com"})
 
 
 @pytest.mark.parametrize(
@@ -185,12 +185,12 @@ def test_a_rewritten_image_stays_where_it_is(image, source, target):
 )
 def test_only_images_are_touched(containers, source, target):
     """Called twice it changes nothing more, and nothing but images."""
-    called = request(spec={"containers": containers})
-    before = copy.deepcopy(called)
+    admission = request(spec={"containers": containers})
+    before = copy.deepcopy(admission)
     try:
-        result, _ = mutate("image-registry", called, {"from": source, "to": target})
+        result, _ = mutate("image-registry", admission, {"from": source, "to": target})
     except InvalidSettingsError:
         return
-    assert called == before
+    assert admission == before
     for was, now in zip(containers, result["spec"]["containers"], strict=True):
         assert was | {"image": None} == now | {"image": None} or "image" not in was

@@ -82,11 +82,11 @@ def test_what_brings_no_labels_is_allowed(name):
 
 def test_recorded_objects_are_judged_by_their_labels():
     """The recorded Deployment has app=d1 or nothing; the policy agrees with a look at the object."""
-    for name, called in all_recorded("validating").items():
-        if called["operation"] not in {"CREATE", "UPDATE"} or "subResource" in called:
+    for name, admission in all_recorded("validating").items():
+        if admission["operation"] not in {"CREATE", "UPDATE"} or "subResource" in admission:
             continue
-        labels = called["object"]["metadata"].get("labels", {})
-        answer = judge("required-labels", called, {"labels": {"app": ""}})
+        labels = admission["object"]["metadata"].get("labels", {})
+        answer = judge("required-labels", admission, {"labels": {"app": ""}})
         assert isinstance(answer, Allow) == ("app" in labels), name
 
 
@@ -104,7 +104,7 @@ def test_recorded_objects_are_judged_by_their_labels():
     ],
 )
 def test_settings_that_cannot_work_are_refused(policy, settings, pointers):
-    """What is no label, and what is no regular expression, is said when it is loaded."""
+    """An invalid label or regular expression is an error when settings are validated."""
     with pytest.raises(InvalidSettingsError) as error:
         judge(policy, _labelled({}), settings)
     assert [one.pointer for one in error.value.errors] == pointers
@@ -124,8 +124,8 @@ def test_settings_that_cannot_work_are_refused(policy, settings, pointers):
 def test_missing_labels_are_added_and_none_is_overwritten(metadata, expected):
     """Whether there are labels, none, or no metadata at all."""
     whole = {"kind": "ConfigMap"} | ({} if metadata is None else {"metadata": metadata})
-    called = {"operation": "UPDATE", "object": whole}
-    result, _ = mutate("default-labels", called, {"labels": {"a": "1", "example.com/c": "3"}})
+    admission = {"operation": "UPDATE", "object": whole}
+    result, _ = mutate("default-labels", admission, {"labels": {"a": "1", "example.com/c": "3"}})
     assert result["metadata"] == expected
 
 
@@ -157,13 +157,13 @@ LABELS = st.dictionaries(KEYS, VALUES, max_size=4)
 @given(st.none() | LABELS, LABELS)
 def test_default_labels_are_there_afterwards_and_stay(labels, defaults):
     """Afterwards every default's key is there, what was there is untouched, and required-labels is content."""
-    called = _labelled(labels)
-    before = copy.deepcopy(called)
-    result, _ = mutate("default-labels", called, {"labels": defaults})
-    assert called == before
+    admission = _labelled(labels)
+    before = copy.deepcopy(admission)
+    result, _ = mutate("default-labels", admission, {"labels": defaults})
+    assert admission == before
     assert result["metadata"].get("labels", {}) == defaults | (labels or {})
     required = {"labels": dict.fromkeys(defaults, "")}
-    assert isinstance(judge("required-labels", called | {"object": result}, required), Allow)
+    assert isinstance(judge("required-labels", admission | {"object": result}, required), Allow)
 
 
 def test_keys_are_escaped_in_paths():
@@ -218,6 +218,6 @@ def test_a_pod_of_a_recording_is_labelled():
 
 def test_an_update_is_labelled_too():
     """Labels can be changed at any time."""
-    called = request(spec={"containers": []}, old={"containers": []})
-    result, _ = mutate("default-labels", called, {"labels": {"team": "a"}})
+    admission = request(spec={"containers": []}, old={"containers": []})
+    result, _ = mutate("default-labels", admission, {"labels": {"team": "a"}})
     assert result["metadata"]["labels"] == {"team": "a"}

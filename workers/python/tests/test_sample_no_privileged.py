@@ -19,8 +19,8 @@ def _container(name="c", privileged=None, image="nginx"):
 
 def test_no_recorded_request_is_privileged():
     """Real traffic passes: whatever kind, operation and subresource."""
-    for name, called in all_recorded().items():
-        assert isinstance(judge("no-privileged", called, {}), Allow), name
+    for name, admission in all_recorded().items():
+        assert isinstance(judge("no-privileged", admission, {}), Allow), name
 
 
 @pytest.mark.parametrize("kind", TEMPLATED, ids=lambda kind: kind["kind"])
@@ -69,10 +69,10 @@ def test_exempt_images_are_globs_over_the_image_as_written(image, globs, allowed
 
 
 def test_an_ephemeral_container_of_a_recorded_pod_is_judged():
-    """kubectl debug --profile=sysadmin asks for a privileged container in the subresource ephemeralcontainers."""
-    called = copy.deepcopy(recorded("pod-ephemeralcontainers.1v"))
-    called["object"]["spec"]["ephemeralContainers"][0]["securityContext"] = {"privileged": True}
-    answer = judge("no-privileged", called, {})
+    """kubectl debug --profile=sysadmin requests a privileged container in the subresource ephemeralcontainers."""
+    admission = copy.deepcopy(recorded("pod-ephemeralcontainers.1v"))
+    admission["object"]["spec"]["ephemeralContainers"][0]["securityContext"] = {"privileged": True}
+    answer = judge("no-privileged", admission, {})
     assert [cause.field for cause in answer.causes] == ["spec.ephemeralContainers[0].securityContext.privileged"]
 
 
@@ -115,11 +115,11 @@ def test_the_same_name_in_another_list_is_another_container():
 def test_operations_that_bring_no_container_pass(operation):
     """What is deleted may have been privileged."""
     spec = {"containers": [_container(privileged=True)]}
-    called = request(spec=spec, old=spec, operation=operation)
-    assert isinstance(judge("no-privileged", called, {}), Allow)
+    admission = request(spec=spec, old=spec, operation=operation)
+    assert isinstance(judge("no-privileged", admission, {}), Allow)
 
 
-def test_a_kind_of_somebody_elses_is_not_taken_for_kubernetes_own():
+def test_a_kind_of_another_group_is_not_kubernetes_own():
     """A custom Job of another group may hold anything at spec.template.spec."""
     kind = {"group": "batch.volcano.sh", "version": "v1alpha1", "kind": "Job"}
     assert isinstance(
@@ -147,5 +147,10 @@ JSON = st.recursive(
 @given(st.sampled_from(TEMPLATED), st.dictionaries(st.sampled_from(["spec", "template"]), JSON), JSON)
 def test_whatever_an_object_looks_like_there_is_a_verdict(kind, new, old):
     """An object of any shape is allowed or denied, and no exception comes out."""
-    called = {"kind": kind, "operation": "UPDATE", "object": new, "oldObject": old if isinstance(old, dict) else None}
-    assert isinstance(judge("no-privileged", called, {}), Allow | Deny)
+    admission = {
+        "kind": kind,
+        "operation": "UPDATE",
+        "object": new,
+        "oldObject": old if isinstance(old, dict) else None,
+    }
+    assert isinstance(judge("no-privileged", admission, {}), Allow | Deny)

@@ -104,9 +104,9 @@ def test_a_recorded_pod_is_completed():
 )
 def test_what_a_recorded_update_does_not_touch_stays(name):
     """Setting a label or an image adds no resources, and so causes no rollout and no refusal."""
-    called = recorded(name)
-    result, _ = mutate("default-resources", called, SETTINGS)
-    assert result == called["object"]
+    admission = recorded(name)
+    result, _ = mutate("default-resources", admission, SETTINGS)
+    assert result == admission["object"]
 
 
 @pytest.mark.parametrize("kind", [POD, DEPLOYMENT, JOB], ids=lambda kind: kind["kind"])
@@ -120,17 +120,17 @@ def test_an_update_completes_what_it_brings(kind):
             {"name": "c"},
         ]
     }
-    called = request(kind, spec=new, old=old)
-    answer = judge("default-resources", called, SETTINGS)
+    admission = request(kind, spec=new, old=old)
+    answer = judge("default-resources", admission, SETTINGS)
     assert {operation["path"].split("/containers/")[1][0] for operation in answer.change.value} == {"1", "2"}
-    mutate("default-resources", called, SETTINGS)
+    mutate("default-resources", admission, SETTINGS)
 
 
 def test_a_pod_with_resources_of_its_own_is_left_alone():
     """What its containers share is the Pod's author's to divide."""
     spec = {"resources": {"limits": {"cpu": "1"}}, "containers": [{"name": "c"}]}
-    called = request(spec=spec)
-    assert mutate("default-resources", called, SETTINGS)[0] == called["object"]
+    admission = request(spec=spec)
+    assert mutate("default-resources", admission, SETTINGS)[0] == admission["object"]
 
 
 @pytest.mark.parametrize(

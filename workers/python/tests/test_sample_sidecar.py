@@ -14,9 +14,9 @@ NATIVE = {"container": PROXY | {"restartPolicy": "Always"}}
 
 def test_a_recorded_pod_gets_its_sidecar_once():
     """Behind the containers that are there; a second run adds none."""
-    called = recorded("pod-create.0m")
-    result, warnings = mutate("sidecar", called, SETTINGS)
-    assert result["spec"]["containers"] == [*called["object"]["spec"]["containers"], PROXY]
+    admission = recorded("pod-create.0m")
+    result, warnings = mutate("sidecar", admission, SETTINGS)
+    assert result["spec"]["containers"] == [*admission["object"]["spec"]["containers"], PROXY]
     assert warnings == ()
 
 
@@ -40,9 +40,9 @@ def test_a_restartable_sidecar_is_an_init_container(init):
 @pytest.mark.parametrize("settings", [SETTINGS, NATIVE])
 def test_a_name_that_is_taken_keeps_the_sidecar_out(spec, warned, settings):
     """Names are unique over all containers; one that is no sidecar is worth a warning."""
-    called = request(spec=spec)
-    result, warnings = mutate("sidecar", called, settings)
-    assert result == called["object"]
+    admission = request(spec=spec)
+    result, warnings = mutate("sidecar", admission, settings)
+    assert result == admission["object"]
     assert bool(warnings) == warned
 
 
@@ -59,8 +59,8 @@ def test_a_name_that_is_taken_keeps_the_sidecar_out(spec, warned, settings):
 )
 def test_annotations_keep_it_out(annotations, injected):
     """Mirror Pods cannot be changed, and an author may opt out."""
-    called = request(spec={"containers": [{"name": "c"}]}, metadata={"annotations": annotations})
-    result, _ = mutate("sidecar", called, SETTINGS)
+    admission = request(spec={"containers": [{"name": "c"}]}, metadata={"annotations": annotations})
+    result, _ = mutate("sidecar", admission, SETTINGS)
     assert (len(result["spec"]["containers"]) == 2) == injected
 
 
@@ -68,17 +68,19 @@ def test_the_annotation_is_the_operators_choice():
     """One of the team's own opts out, and the default no longer does."""
     settings = SETTINGS | {"annotation": "team.example.com/proxy"}
     for key, injected in (("team.example.com/proxy", False), ("sidecar.admission-gateway.dev/inject", True)):
-        called = request(spec={"containers": [{"name": "c"}]}, metadata={"annotations": {key: "false"}})
-        result, _ = mutate("sidecar", called, settings)
+        admission = request(spec={"containers": [{"name": "c"}]}, metadata={"annotations": {key: "false"}})
+        result, _ = mutate("sidecar", admission, settings)
         assert (len(result["spec"]["containers"]) == 2) == injected
 
 
 def test_only_the_creation_of_pods_is_touched():
     """Of all recorded traffic: a Pod's containers cannot be added later, and a Deployment's Pods are created too."""
-    for name, called in all_recorded("mutating").items():
-        answer = judge("sidecar", called, SETTINGS)
+    for name, admission in all_recorded("mutating").items():
+        answer = judge("sidecar", admission, SETTINGS)
         created = (
-            called["operation"] == "CREATE" and called["resource"]["resource"] == "pods" and "subResource" not in called
+            admission["operation"] == "CREATE"
+            and admission["resource"]["resource"] == "pods"
+            and "subResource" not in admission
         )
         assert isinstance(answer, Allow)
         assert (answer.change is not None) == created, name
@@ -122,8 +124,8 @@ CONTAINERS = st.lists(
 def test_afterwards_its_name_is_there_once_more_at_most(containers, init, settings):
     """It is added where its name was nowhere, and nothing else changes."""
     spec = {name: value for name, value in (("containers", containers), ("initContainers", init)) if value is not None}
-    called = request(spec=spec)
-    result, _ = mutate("sidecar", called, settings)
+    admission = request(spec=spec)
+    result, _ = mutate("sidecar", admission, settings)
     names = [container["name"] for place in (init, containers) for container in place or ()]
     after = [container for place in ("initContainers", "containers") for container in result["spec"].get(place) or ()]
     assert len(after) == len(names) + ("proxy" not in names)

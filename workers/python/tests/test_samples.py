@@ -1,4 +1,4 @@
-"""The sample worker as a whole: what it says of itself, and that it runs."""
+"""The sample worker as a whole: its description and its command."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ SETTINGS = {
 
 
 async def test_the_samples_describe_themselves_completely():
-    """Every sample has a description, a schema, inputs, and if it mutates, writes; nobody claims everything."""
+    """Every sample has a description, a schema, inputs, and if it mutates, writes; none claims everything."""
     async with connected(worker) as client:
         described = await client.describe()
     assert {policy.name for policy in described.policies} == set(SETTINGS)
@@ -50,8 +50,8 @@ async def test_every_sample_judges_every_recorded_request():
     async with connected(worker) as client:
         for phase, number in (("mutating", MUTATING), ("validating", VALIDATING)):
             policies = [policy for policy in worker.policies.values() if policy.phase.value == number]
-            for name, called in all_recorded(phase).items():
-                document = msgspec.json.encode({key: value for key, value in called.items() if key != "uid"})
+            for name, admission in all_recorded(phase).items():
+                document = msgspec.json.encode({key: value for key, value in admission.items() if key != "uid"})
                 for policy in policies:
                     settings = msgspec.json.encode(SETTINGS[policy.name])
                     outcome = await client.review(
@@ -61,7 +61,7 @@ async def test_every_sample_judges_every_recorded_request():
 
 
 def test_the_samples_decide_as_recorded():
-    """To the letter, as the samples of all languages: what the conformance kit expects of a sample worker."""
+    """The samples decide exactly what the conformance kit expects of all languages."""
     lines = RECORDING.read_bytes().splitlines()
     assert len(lines) > 700
     assert [line.decode() for line in lines if decided(line) != line] == []
@@ -71,13 +71,13 @@ def test_the_samples_decide_as_recorded():
 def test_the_samples_agree_with_each_other(order):
     """In whatever order, Kubernetes' second round completes what one policy added for another; a third changes
     nothing."""
-    called = recorded("pod-create.0m")
+    admission = recorded("pod-create.0m")
     chain = [name for name in order if worker.policies[name].phase.value == MUTATING]
     for _ in range(3):
-        after_round = called["object"]
+        after_round = admission["object"]
         for name in chain:
-            called = called | {"object": changed(called, review(worker, name, called, SETTINGS[name]))}
-    assert called["object"] == after_round
+            admission = admission | {"object": changed(admission, review(worker, name, admission, SETTINGS[name]))}
+    assert admission["object"] == after_round
 
 
 async def test_the_samples_run_as_a_program(tmp_path):

@@ -1,4 +1,4 @@
-"""Settings: every mistake at its own place, and nothing parsed twice."""
+"""Settings: each error has its place, and settings are parsed once."""
 
 import dataclasses
 from typing import Annotated, Literal, TypedDict
@@ -36,7 +36,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
         if self.origin == "bad":
             raise ValueError("from must not be bad")
         if self.origin == "worse":
-            raise KeyError("a mistake of the author's")
+            raise KeyError("an error of the author's")
 
 
 @dataclasses.dataclass
@@ -106,7 +106,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("shape", "text", "expected"), ERRORS)
-def test_every_mistake_is_named_at_its_own_place(shape, text, expected):
+def test_every_error_has_its_own_place(shape, text, expected):
     """All errors at once, each with a JSON Pointer."""
     with pytest.raises(InvalidSettingsError) as error:
         SettingsType(shape=shape).read(text.encode())
@@ -114,15 +114,15 @@ def test_every_mistake_is_named_at_its_own_place(shape, text, expected):
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b'{"a": "\xff"}', b"{} {}", b"[" * 5000])
-def test_what_is_no_json_is_one_error(text):
-    """Settings that cannot be read are an error about the settings as a whole."""
+def test_settings_that_are_not_json_are_one_error(text):
+    """Unreadable settings are an error of the settings as a whole."""
     with pytest.raises(InvalidSettingsError, match="must be one JSON object, never empty") as error:
         SettingsType(shape=Settings).read(text)
     assert [one.pointer for one in error.value.errors] == [""]
 
 
-def test_the_walk_for_mistakes_ends():
-    """Deep down msgspec's own first error stands for the rest, with its place."""
+def test_the_search_for_errors_ends():
+    """Below the searched levels msgspec's first error is reported, with its place."""
     text = b'{"below":' * 200 + b"5" + b"}" * 200
     with pytest.raises(InvalidSettingsError) as error:
         SettingsType(shape=Tree).read(text)
@@ -130,14 +130,14 @@ def test_the_walk_for_mistakes_ends():
 
 
 def test_an_exception_of_the_authors_own_check_is_an_error(caplog):
-    """A check that breaks refuses the settings and says so; its traceback is in the log."""
+    """If the author's check raises, the settings are invalid, and the log has the traceback."""
     with pytest.raises(InvalidSettingsError, match="KeyError in the worker; see its log"):
         SettingsType(shape=Settings).read(b'{"required": true, "from": "worse"}')
     assert "Traceback" in caplog.text
 
 
 def test_members_that_a_type_ignores_are_a_warning():
-    """A typing mistake in settings does not pass in silence, even where the type lets it."""
+    """An unknown member that the type allows is a warning."""
     settings, warnings = SettingsType(shape=Plain).read(b'{"count": 1, "nams": ["a"]}')
     assert settings == Plain(count=1)
     assert warnings == ("/nams is no member of these settings and is ignored",)
@@ -156,7 +156,7 @@ def test_members_that_a_type_ignores_are_a_warning():
     ],
 )
 def test_the_authors_check_adds_errors_and_warnings(findings, errors, warnings):
-    """What a type cannot say, the author's function can: errors at their places, and warnings."""
+    """The author's check returns errors at their places, and warnings."""
     kind = SettingsType(shape=Plain, validate=lambda settings: findings)
     if not errors:
         assert kind.read(b'{"count": 1}') == (Plain(count=1), warnings)
@@ -167,7 +167,7 @@ def test_the_authors_check_adds_errors_and_warnings(findings, errors, warnings):
 
 
 def test_the_authors_check_sees_only_settings_that_convert():
-    """It is not bothered with what its type refuses."""
+    """The author's check does not run for settings that do not convert."""
 
     def check(settings):
         raise AssertionError("was called")
@@ -177,14 +177,14 @@ def test_the_authors_check_sees_only_settings_that_convert():
 
 
 @pytest.mark.parametrize("shape", [int, list[int], str, object, int | str])
-def test_a_type_that_is_no_json_object_is_refused(shape):
-    """Settings are one JSON object: a type that is none shows when the policy is registered."""
+def test_a_type_that_is_not_a_json_object_is_an_error(shape):
+    """A settings type that is not a JSON object is an error at the registration."""
     with pytest.raises(TypeError):
         SettingsType(shape=shape)
 
 
 def test_the_schema_is_json_schema():
-    """Editors are told the dialect and the members."""
+    """The schema names its dialect and the members."""
     schema = msgspec.json.decode(SettingsType(shape=Rule).schema())
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["$defs"]["Rule"]["required"] == ["key"]
@@ -207,7 +207,7 @@ VALUES = st.recursive(
 @pytest.mark.property
 @given(VALUES, st.sampled_from([Settings, Plain, Typed, NoSettings, dict[str, Rule], Rule]))
 def test_settings_are_accepted_exactly_when_msgspec_accepts_them(value, shape):
-    """The walk that finds all mistakes agrees with the one conversion that counts, and every pointer leads
+    """The search for all errors agrees with msgspec's conversion, and each pointer leads
     somewhere."""
     text = msgspec.json.encode(value)
     try:

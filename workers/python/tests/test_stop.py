@@ -1,4 +1,4 @@
-"""A worker that is told to stop is a lame duck first: it says so, answers whatever still comes, and then closes."""
+"""A worker that stops first reports it, still answers new calls, and then closes."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ async def gates():
 
 
 class Stopping:
-    """A served worker, which can be told to stop while its client still talks to it."""
+    """A served worker that a test can stop while its client is connected."""
 
     def __init__(self, serving, client):
         self._serving = serving
@@ -28,15 +28,15 @@ class Stopping:
         self.stopped = None
 
     async def begin(self):
-        """Tell it to stop, and wait until who watches has been told."""
+        """Begin to stop it, and wait until a Watch reports it."""
         watching = self.client.watch()
         assert (await watching.read()).status == SERVING
-        self.tell()
+        self.begin_stop()
         assert (await watching.read()).status == NOT_SERVING
         assert await watching.read() is grpc.aio.EOF
 
-    def tell(self):
-        """Tell it to stop."""
+    def begin_stop(self):
+        """Begin to stop it."""
         self.stopped = asyncio.create_task(self._serving.__aexit__(None, None, None))
 
     async def end(self):
@@ -51,14 +51,14 @@ class Stopping:
 
 @asynccontextmanager
 async def stopping(gates, **limits):
-    """A worker that waits for an hour, unless it is said otherwise: no machine is so busy."""
+    """A worker with a quiet period of an hour, so that a slow machine cannot end it."""
     serving = gates.worker.serve(limits=Limits(**{"quiet_period": 3600, "grace_period": 3600, **limits}))
     async with grpc.aio.insecure_channel(await serving.__aenter__()) as channel:
         yield Stopping(serving, Client(channel))
 
 
-async def test_what_comes_after_it_was_told_is_answered(gates):
-    """On streams that are open, on a new one, and in calls: the gateway needs a moment to hear of it."""
+async def test_calls_after_the_signal_are_answered(gates):
+    """A stopping worker answers on open and new streams and by Review, until the gateway notices."""
     async with stopping(gates) as worker:
         calls = worker.client.stream()
         await calls.send(batch(plain("before")))
@@ -75,7 +75,7 @@ async def test_what_comes_after_it_was_told_is_answered(gates):
 
 
 async def test_a_half_closed_stream_ends_when_nothing_of_it_is_open(gates):
-    """Without waiting for a quiet period, of which this worker has an hour."""
+    """A half-closed stream ends without the quiet period."""
     async with stopping(gates) as worker:
         calls = worker.client.stream()
         await calls.send(batch(waits("a")))
@@ -90,7 +90,7 @@ async def test_a_half_closed_stream_ends_when_nothing_of_it_is_open(gates):
 
 
 async def test_a_stream_that_is_not_half_closed_ends_when_it_is_quiet(gates):
-    """What is open keeps it; then nothing comes any more, and it ends with OK."""
+    """A stream with an open call stays open, and then ends with OK after the quiet period."""
     async with stopping(gates, quiet_period=0.05) as worker:
         calls = worker.client.stream()
         await calls.send(batch(waits("a")))
@@ -103,8 +103,8 @@ async def test_a_stream_that_is_not_half_closed_ends_when_it_is_quiet(gates):
         await worker.end()
 
 
-async def test_an_open_call_is_answered_after_it_takes_no_more(gates):
-    """A unary call does not keep the worker from closing, and is finished all the same."""
+async def test_an_open_call_is_answered_while_it_closes(gates):
+    """An open Review does not delay the close, and is still answered."""
     async with stopping(gates, quiet_period=0.01) as worker:
         open_call = asyncio.create_task(worker.client.review(waits("a")))
         await gates.until(["a"], gates.begun)
@@ -115,12 +115,12 @@ async def test_an_open_call_is_answered_after_it_takes_no_more(gates):
 
 
 async def test_the_grace_period_bounds_all_of_it(gates):
-    """A gateway that goes on calling does not keep a worker alive."""
+    """A gateway that keeps calling does not prevent the end of a worker."""
     async with stopping(gates, grace_period=0.05) as worker:
         calls = worker.client.stream()
         await calls.send(batch(waits("a")))
         await gates.until(["a"], gates.begun)
-        worker.tell()
+        worker.begin_stop()
         await worker.end()
         await gates.until(["a"], gates.cancelled)
         assert await calls.status() is not grpc.StatusCode.OK

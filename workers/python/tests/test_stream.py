@@ -17,12 +17,12 @@ async def gates():
 
 @pytest.fixture
 def endless_slice(monkeypatch):
-    """A slice that does not end on a machine that is busy with other things."""
+    """A slice that does not end on a loaded machine."""
     monkeypatch.setattr(stream, "SLICE", 3600.0)
 
 
 async def test_outcomes_come_back_by_id(gates):
-    """Each call's outcome carries the id that the gateway chose for it, whatever it is."""
+    """Each outcome has the id of its call."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(plain("a"), plain("b"), first=2**64 - 2))
@@ -31,7 +31,7 @@ async def test_outcomes_come_back_by_id(gates):
 
 
 async def test_an_outcome_waits_for_no_other_one(gates):
-    """What is ready travels, whatever came before it in the same message."""
+    """An outcome is sent when it is known, before those of earlier calls."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(waits("slow"), waits("slower"), plain("fast")))
@@ -52,7 +52,7 @@ async def test_answers_of_one_turn_travel_in_one_message(gates):
 
 
 async def test_plain_functions_do_not_hold_up_each_others_answers(gates, monkeypatch):
-    """When plain functions have used up their slice of time, what is known is written before the next one runs."""
+    """After a slice of time for plain functions, known outcomes are written before the next one runs."""
     monkeypatch.setattr(stream, "SLICE", 0.0)
     async with connected(gates.worker) as client:
         calls = client.stream()
@@ -64,7 +64,7 @@ async def test_plain_functions_do_not_hold_up_each_others_answers(gates, monkeyp
 
 @pytest.mark.usefixtures("endless_slice")
 async def test_batches_respect_the_size_bound(gates):
-    """Outcomes that do not fit one batch travel in several; one that is larger than a batch travels alone."""
+    """Outcomes that do not fit one batch are sent in several; one larger than a batch is sent alone."""
     async with connected(gates.worker, limits=Limits(batch_bytes=400)) as client:
         calls = client.stream()
         names = ["x" * 100, "y" * 100, "z" * 1000, "a"]
@@ -87,7 +87,7 @@ async def test_documents_are_shared_by_index(gates):
 
 
 async def test_what_a_policy_does_to_its_document_no_other_sees():
-    """A shared document is read by each policy for itself."""
+    """Each policy reads a shared document separately."""
     worker = Worker("test", version="1")
 
     @worker.validating("spoils")
@@ -105,7 +105,7 @@ async def test_what_a_policy_does_to_its_document_no_other_sees():
 
 @pytest.mark.parametrize("count", [0, 2])
 async def test_a_document_index_out_of_range_is_a_failure(gates, count):
-    """An index is counted in its own message only, from 0."""
+    """An index refers to its own message only, from 0."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(plain("a"), documents=[b"{}"] * 5))
@@ -114,8 +114,8 @@ async def test_a_document_index_out_of_range_is_a_failure(gates, count):
         assert messages(await calls.rest()) == {2: f"document_index is 2, and its message has {count} documents"}
 
 
-async def test_an_call_without_a_document_is_a_failure(gates):
-    """Neither a document nor an index: there is nothing to judge."""
+async def test_a_call_without_a_document_is_a_failure(gates):
+    """A call without document and index fails."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(policy_call("plain", document=None)))
@@ -123,7 +123,7 @@ async def test_an_call_without_a_document_is_a_failure(gates):
 
 
 async def test_a_cancel_ends_the_work_and_gets_no_outcome(gates):
-    """Nobody waits for a cancelled id; the others are answered; an unknown id is ignored."""
+    """A cancelled id gets no outcome, the others do, and an unknown id is ignored."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(waits("a"), waits("b")))
@@ -143,8 +143,8 @@ async def test_a_cancel_before_its_turn_keeps_the_work_from_beginning(gates):
     assert gates.begun == []
 
 
-async def test_an_call_over_its_timeout_fails_and_is_cancelled(gates):
-    """Its time is counted from the message's arrival; when it is over there is a failure, and no work goes on."""
+async def test_a_call_over_its_timeout_fails_and_is_cancelled(gates):
+    """A call fails when its timeout, counted from the message's arrival, has passed, and its work stops."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(waits("a", timeout=3600), waits("b"), plain("c", timeout=7200)))
@@ -158,8 +158,8 @@ async def test_an_call_over_its_timeout_fails_and_is_cancelled(gates):
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0])
-async def test_an_call_whose_time_is_over_is_not_begun(gates, seconds):
-    """A timeout of nothing is over at once, for plain functions too."""
+async def test_a_call_whose_time_is_over_is_not_begun(gates, seconds):
+    """A timeout of zero fails at once, for plain functions too."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(plain("a", timeout=seconds), waits("b", timeout=seconds)))
@@ -169,7 +169,7 @@ async def test_an_call_whose_time_is_over_is_not_begun(gates, seconds):
 
 
 async def test_a_plain_function_that_took_too_long_has_failed():
-    """A late answer is no verdict, even if nothing could interrupt it."""
+    """An answer after the timeout is a failure, even of a plain function."""
     worker = Worker("test", version="1")
 
     @worker.validating("late")
@@ -185,7 +185,7 @@ async def test_a_plain_function_that_took_too_long_has_failed():
 
 
 async def test_an_open_id_that_comes_again_is_a_failure_for_both(gates):
-    """Two questions with one name: no verdict could be told from the other's, so there is none."""
+    """Two calls with one open id get one failure, because their verdicts could be confused."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(waits("a")))
@@ -199,7 +199,7 @@ async def test_an_open_id_that_comes_again_is_a_failure_for_both(gates):
 
 
 async def test_an_id_may_be_used_again_once_it_is_answered(gates):
-    """The worker keeps no memory of ids that are closed."""
+    """A closed id can be used again."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         for name in ("a", "b"):
@@ -207,20 +207,20 @@ async def test_an_id_may_be_used_again_once_it_is_answered(gates):
             assert messages(await calls.receive()) == {1: name}
 
 
-async def test_a_timeout_longer_than_anybody_lives_is_one(gates):
+async def test_a_timeout_of_centuries_is_valid(gates):
     """A timeout may be any number that the contract's message can hold."""
     async with connected(gates.worker) as client:
         calls = client.stream()
-        called = waits("a")
-        called.timeout.seconds = 2**62
-        await calls.send(batch(called))
+        call = waits("a")
+        call.timeout.seconds = 2**62
+        await calls.send(batch(call))
         await gates.until(["a"], gates.begun)
         gates.open("a")
         assert messages(await calls.rest()) == {1: "a"}
 
 
 async def test_an_item_of_a_newer_contract_is_ignored(gates):
-    """An item that is neither a call nor a cancel gets no outcome and disturbs nothing."""
+    """An item that is neither a call nor a cancel is ignored."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         message = batch(plain("a"))

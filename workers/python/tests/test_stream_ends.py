@@ -34,7 +34,7 @@ async def test_half_closing_answers_what_is_open_and_ends(gates):
 
 
 async def test_a_stream_without_calls_ends_when_it_is_half_closed(gates):
-    """No question, no answer, no error."""
+    """A stream without a call ends with OK."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         assert await calls.rest() == {}
@@ -42,7 +42,7 @@ async def test_a_stream_without_calls_ends_when_it_is_half_closed(gates):
 
 
 class _Flood:
-    """A stream whose other end sends four calls a message without end, and reads nothing until it is told to."""
+    """A stream whose client sends messages of four calls without end, and reads only when the test begins to."""
 
     def __init__(self):
         self.sent, self.reading = 0, asyncio.Event()
@@ -57,7 +57,7 @@ class _Flood:
 
 
 async def test_a_gateway_that_does_not_read_is_not_read(gates):
-    """What is not written is bounded: the worker stops reading, and goes on when its answers are taken."""
+    """Unwritten outcomes are bounded: the worker stops reading, and continues when the client reads."""
     limits, flood = Limits(in_flight=10), _Flood()
     judge = CallHandler(worker="t", policies=gates.worker.policies, version="1", limits=limits, threads=None)
     conversation = stream.StreamHandler(
@@ -81,7 +81,7 @@ async def _turns(count):
 
 
 async def test_a_broken_stream_cancels_everything_open(gates):
-    """When the gateway goes away nobody waits any more, and the places in flight are free again."""
+    """When the gateway disconnects, its calls are cancelled and no longer count for in_flight."""
     async with connected(gates.worker, limits=Limits(in_flight=2)) as client:
         calls = client.stream()
         await calls.send(batch(waits("a"), waits("b")))
@@ -94,7 +94,7 @@ async def test_a_broken_stream_cancels_everything_open(gates):
 
 
 async def test_more_calls_than_may_be_in_flight_are_failures(gates):
-    """On the stream a full worker refuses the policy_call, not the stream; a place is free when its work has ended."""
+    """At its limit a worker rejects the call, not the stream; a call counts until its work has ended."""
     async with connected(gates.worker, limits=Limits(in_flight=2)) as client:
         calls = client.stream()
         await calls.send(batch(waits("a"), waits("b"), waits("c"), plain("d")))
@@ -110,7 +110,7 @@ async def test_more_calls_than_may_be_in_flight_are_failures(gates):
 
 
 async def test_the_limit_in_flight_holds_over_all_calls(gates):
-    """Streams and unary calls share the worker's places."""
+    """Streams and unary calls share the limit of calls."""
     async with connected(gates.worker, limits=Limits(in_flight=1)) as client:
         calls = client.stream()
         await calls.send(batch(waits("a")))
@@ -119,8 +119,8 @@ async def test_the_limit_in_flight_holds_over_all_calls(gates):
             await client.review(plain("b"))
 
 
-async def test_bytes_that_are_no_message_end_the_stream(gates):
-    """Garbage is INVALID_ARGUMENT, everything open is cancelled, and the worker goes on."""
+async def test_garbage_ends_the_stream(gates):
+    """Garbage ends its stream with INVALID_ARGUMENT, its open calls are cancelled, and the worker goes on."""
     async with connected(gates.worker) as client:
         calls = client.stream()
         await calls.send(batch(waits("a")))
@@ -159,7 +159,7 @@ async def test_a_worker_that_stops_answers_what_is_open(gates):
 
 
 async def test_a_worker_that_stops_waits_no_longer_than_its_grace_period(gates):
-    """What is open when the grace period ends is cancelled."""
+    """Calls that are open when the grace period ends are cancelled."""
     async with connected(gates.worker, limits=Limits(grace_period=0.05)) as client:
         calls = client.stream()
         await calls.send(batch(waits("a")))
@@ -167,9 +167,8 @@ async def test_a_worker_that_stops_waits_no_longer_than_its_grace_period(gates):
     await gates.until(["a"], gates.cancelled)
 
 
-async def test_a_policy_that_ignores_its_cancellation_is_answered_for():
-    """The failure leaves when the time is over, whatever the policy does; its place is free when it has really
-    ended."""
+async def test_a_policy_that_ignores_its_cancellation_fails():
+    """A call fails at its timeout whatever the policy does, and counts for in_flight until its work has ended."""
     worker, begun, go_on, ended = Worker("test", version="1"), asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @worker.validating("stubborn")

@@ -1,4 +1,4 @@
-"""The helper for tests: a policy is sent what the gateway would send it."""
+"""``admission_worker.testing``: a policy gets the same document as from the gateway."""
 
 import json
 
@@ -56,7 +56,7 @@ PROJECTIONS = [
 
 @pytest.mark.parametrize(("inputs", "document"), PROJECTIONS)
 def test_a_document_holds_what_is_claimed(inputs, document):
-    """Claimed values, what is on the way to them, and the members of every document; arrays keep their places."""
+    """A document has the claimed values, their parents and the members of every document; arrays keep positions."""
     assert document_of(REQUEST, inputs) == document
 
 
@@ -79,7 +79,7 @@ BODIES = [json.loads(each.body)["request"] for each in recordings() if len(each.
 @pytest.mark.property
 @given(st.data())
 def test_a_document_shows_every_claimed_value_where_it_was(data):
-    """Of any real request: what is claimed keeps its value and its place, and a wider claim hides nothing."""
+    """In any real request claimed parts keep value and place, and a wider claim hides no part."""
     request = data.draw(st.sampled_from(BODIES))
     places = [place for place in _places(request) if place and place != ("uid",)]
     chosen = data.draw(st.lists(st.sampled_from(places), max_size=4))
@@ -93,7 +93,7 @@ def test_a_document_shows_every_claimed_value_where_it_was(data):
 
 @given(st.lists(st.text(), min_size=1))
 def test_pointers_lead_back_to_their_tokens(path):
-    """Escaping and reading are each other's inverse."""
+    """``tokens`` is the inverse of ``pointer``."""
     assert tokens(pointer(*path)) == tuple(path)
 
 
@@ -127,28 +127,28 @@ def worker():
 
 
 def test_a_policy_sees_only_what_it_claims(worker):
-    """A claim that is too narrow shows in a test."""
+    """A policy that reads more than it claims fails its test."""
     assert review(worker, "labels", REQUEST, {"n": 3}).message == "['kind', 'object', 'operation'] ['labels'] 3"
 
 
 def test_a_whole_review_may_be_given(worker):
-    """As it is recorded from an API server."""
+    """``review`` takes a recorded AdmissionReview."""
     assert review(worker, "labels", {"kind": "AdmissionReview", "request": REQUEST}).message.endswith("0")
 
 
 async def test_coroutines_are_awaited(worker):
-    """Inside a loop and outside of one."""
+    """A coroutine function runs in a loop and without one."""
     assert (await review_async(worker, "async", {"operation": "UPDATE"})).change.value == {"name": "UPDATE"}
     assert isinstance(await review_async(worker, "async", {}), Allow)
 
 
 def test_coroutines_are_run(worker):
-    """Without a loop ``review`` brings one."""
+    """``review`` runs a coroutine function in its own loop."""
     assert review(worker, "async", {"operation": "UPDATE"}).change.value == {"name": "UPDATE"}
 
 
-def test_mistakes_come_through(worker):
-    """What would be a failure in a cluster is an exception in a test."""
+def test_errors_are_raised(worker):
+    """A failure in a cluster is an exception in a test."""
     with pytest.raises(LookupError, match="it holds: labels, async, changes, raises"):
         review(worker, "unheard-of", {})
     with pytest.raises(InvalidSettingsError, match="/n: Expected `int`"):

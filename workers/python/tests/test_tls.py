@@ -1,4 +1,4 @@
-"""TLS, with real certificates over real sockets: who is served, and what happens when the files change."""
+"""TLS with real certificates over real sockets: the served clients, and changes of the files."""
 
 import logging
 from contextlib import asynccontextmanager
@@ -30,12 +30,12 @@ def authority():
 
 @pytest.fixture(scope="module")
 def stranger():
-    return Authority("somebody else's")
+    return Authority("another CA")
 
 
 @pytest.fixture
 def files(tmp_path, authority):
-    """A certificate, its key and its authority, as files."""
+    """A certificate, its key and its CA, as files."""
     tls = Tls(cert=tmp_path / "tls.crt", key=tmp_path / "tls.key", client_ca=tmp_path / "ca.crt")
     _write(tls, authority)
     tls.client_ca.write_bytes(authority.pem)
@@ -43,13 +43,13 @@ def files(tmp_path, authority):
 
 
 def _write(tls, authority, name="worker"):
-    """Replace certificate and key, as whoever renews them does."""
+    """Replace certificate and key, as a renewal does."""
     for path, content in zip((tls.cert, tls.key), authority.issue(name), strict=True):
         _replace(path, content)
 
 
 def _replace(path, content):
-    """A new file in its place: one of the same size, written over within a tick of the clock, could not be told."""
+    """Replace the file: an overwritten one of the same size and modification time is not detected."""
     fresh = path.with_suffix(".new")
     fresh.write_bytes(content)
     fresh.replace(path)
@@ -61,7 +61,7 @@ def _without_clients(files):
 
 @asynccontextmanager
 async def _client(target, trusted, issued=(None, None)):
-    """A new connection that trusts one authority, perhaps with a certificate of its own."""
+    """A new connection that trusts one CA, perhaps with a client certificate."""
     certificate, key = issued
     credentials = grpc.ssl_channel_credentials(trusted.pem, private_key=key, certificate_chain=certificate)
     # Otherwise two channels with the same arguments share a connection, and there is no second handshake.
@@ -79,8 +79,8 @@ async def _is_served(target, trusted, issued=(None, None)):
         return True
 
 
-async def test_whoever_trusts_its_authority_is_served(worker, files, authority, stranger):
-    """The certificate is the worker's; who does not trust it does not talk to it, and who speaks no TLS neither."""
+async def test_a_client_that_trusts_its_ca_is_served(worker, files, authority, stranger):
+    """A client that trusts the CA is served; one that trusts another, or has no TLS, is not."""
     async with worker.serve(tls=_without_clients(files), limits=quick()) as target:
         assert await _is_served(target, authority)
         assert not await _is_served(target, stranger)
@@ -89,8 +89,8 @@ async def test_whoever_trusts_its_authority_is_served(worker, files, authority, 
                 await Client(channel).review(policy_call("plain"))
 
 
-async def test_with_a_client_authority_only_its_clients_are_served(worker, files, authority, stranger):
-    """No certificate, or somebody else's, is refused in the handshake."""
+async def test_with_a_client_ca_only_its_clients_are_served(worker, files, authority, stranger):
+    """A client without a certificate, or with one of another CA, fails in the handshake."""
     async with worker.serve(tls=files, limits=quick()) as target:
         assert await _is_served(target, authority, authority.issue("gateway"))
         assert not await _is_served(target, authority)
@@ -98,13 +98,13 @@ async def test_with_a_client_authority_only_its_clients_are_served(worker, files
 
 
 async def test_a_unix_socket_can_have_tls_too(worker, files, authority, tmp_path):
-    """The same certificate, under the name that it is good for."""
+    """A worker serves TLS on a Unix socket too."""
     async with worker.serve(f"unix:{tmp_path}/w.sock", tls=_without_clients(files), limits=quick()) as target:
         assert await _is_served(target, authority)
 
 
 async def test_a_new_certificate_is_used_without_a_restart(worker, files, authority, stranger):
-    """New connections get the new one; those that are there stay."""
+    """New connections get the new certificate; existing ones stay open."""
     async with (
         worker.serve(tls=_without_clients(files), limits=quick()) as target,
         _client(target, authority) as before,
@@ -116,8 +116,8 @@ async def test_a_new_certificate_is_used_without_a_restart(worker, files, author
         assert (await before.review(policy_call("plain"))).deny.message == "no"
 
 
-async def test_new_client_authorities_are_used_without_a_restart(worker, files, authority, stranger):
-    """Whom the worker trusts can change while it serves."""
+async def test_new_client_cas_are_used_without_a_restart(worker, files, authority, stranger):
+    """The client CAs can change while the worker serves."""
     async with worker.serve(tls=files, limits=quick()) as target:
         _replace(files.client_ca, stranger.pem)
         assert await _is_served(target, authority, stranger.issue("gateway"))
@@ -126,10 +126,12 @@ async def test_new_client_authorities_are_used_without_a_restart(worker, files, 
 
 @pytest.mark.parametrize("name", ["cert", "key"])
 @pytest.mark.parametrize("content", [b"", b"garbage", None])
-async def test_what_cannot_be_used_is_logged_once_and_the_old_one_stays(
+async def test_an_invalid_file_is_logged_once_and_the_old_one_stays(
     worker, files, authority, stranger, caplog, name, content
 ):
-    """Half a file, another's key, no file at all; and when it is whole again it is used."""
+    """The worker keeps the old pair while a file is incomplete, of another key, or missing, and then uses the new
+    one.
+    """
     async with worker.serve(tls=_without_clients(files), limits=quick()) as target:
         path = getattr(files, name)
         if content is None:
@@ -138,15 +140,15 @@ async def test_what_cannot_be_used_is_logged_once_and_the_old_one_stays(
             path.write_bytes(content)
         assert await _is_served(target, authority)
         assert await _is_served(target, authority)
-        told = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
-        assert len(told) == 1
-        assert "what was used before stays" in told[0]
+        errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+        assert len(errors) == 1
+        assert "what was used before stays" in errors[0]
         _write(files, stranger)
         assert await _is_served(target, stranger)
 
 
 async def test_a_key_that_is_not_the_certificates_is_logged(worker, files, authority, stranger, caplog):
-    """Whoever replaces one file before the other is served with the old pair meanwhile."""
+    """While only one of the files is replaced, the worker uses the old pair."""
     async with worker.serve(tls=_without_clients(files), limits=quick()) as target:
         _replace(files.key, stranger.issue("other")[1])
         assert await _is_served(target, authority)
@@ -156,7 +158,7 @@ async def test_a_key_that_is_not_the_certificates_is_logged(worker, files, autho
 @pytest.mark.parametrize("name", ["cert", "key", "client_ca"])
 @pytest.mark.parametrize("content", [b"garbage", None])
 async def test_files_that_cannot_be_used_at_the_start_are_an_error(worker, files, name, content):
-    """One line that names the file; nothing is served."""
+    """An invalid file is an error of one line that names it, and the worker does not serve."""
     path = getattr(files, name)
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(CertificateError, match=str(path)) as raised:
@@ -165,7 +167,7 @@ async def test_files_that_cannot_be_used_at_the_start_are_an_error(worker, files
 
 
 async def test_a_key_with_a_passphrase_is_an_error(worker, files):
-    """Nobody is asked for it on a terminal."""
+    """A key with a passphrase is an error; the worker does not prompt for it."""
     key = serialization.load_pem_private_key(files.key.read_bytes(), None)
     encryption = serialization.BestAvailableEncryption(b"secret")
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)

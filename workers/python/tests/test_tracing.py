@@ -1,4 +1,4 @@
-"""OpenTelemetry: the gateway's trace goes on in the policy's span, wherever the function runs."""
+"""OpenTelemetry: the policy's span belongs to the gateway's trace, in each kind of function."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
 @pytest.fixture
 def exported(monkeypatch):
-    """The spans that were recorded, by a provider of this test's own."""
+    """The recorded spans of the tests' provider."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
@@ -32,7 +32,7 @@ def exported(monkeypatch):
 
 @pytest.fixture
 def worker():
-    """Each policy denies with the trace context that is current where it runs."""
+    """Policies that deny with their current trace context."""
     made = Worker("test", version="1")
 
     @made.validating("plain")
@@ -83,7 +83,7 @@ async def test_the_span_is_a_child_of_the_gateways_on_both_calls(worker, exporte
 
 
 async def test_what_a_policy_raises_is_not_in_the_span(worker, exported):
-    """Its text may be a Secret's: the span is an error, and says no more."""
+    """The span of a policy that raises is an error without the exception's text."""
     async with connected(worker) as client:
         await _review(client, policy_call("raises"), TRACEPARENT)
     (span,) = exported()
@@ -95,7 +95,7 @@ async def test_what_a_policy_raises_is_not_in_the_span(worker, exported):
 
 @pytest.mark.parametrize("wrong", ["", "garbage", "00-0-0-00", TRACEPARENT.upper() + "-x"])
 async def test_a_traceparent_that_cannot_be_read_begins_a_trace(worker, exported, wrong):
-    """As W3C has it: it is ignored, and the verdict is what it would have been."""
+    """An invalid traceparent is ignored, and the verdict is the same."""
     async with connected(worker) as client:
         calls = client.stream()
         await calls.send(batch(policy_call("plain", traceparent=wrong)))
@@ -106,7 +106,7 @@ async def test_a_traceparent_that_cannot_be_read_begins_a_trace(worker, exported
 
 
 async def test_without_a_provider_the_gateways_trace_is_current(worker):
-    """Whoever has the API alone can hand the trace on."""
+    """With only the API installed the policy has the gateway's trace context."""
     async with connected(worker) as client:
         assert (await _review(client, policy_call("async"), TRACEPARENT)).deny.message == TRACEPARENT
         assert (await client.review(policy_call("async"))).deny.message == ""
@@ -122,8 +122,8 @@ with tracing.span("p", "u", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333
 """
 
 
-def test_without_opentelemetry_nothing_happens():
-    """It is an extra: a worker without it starts, and judges."""
+def test_a_worker_runs_without_opentelemetry():
+    """A worker without OpenTelemetry starts and answers."""
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "''\n", "")
 
@@ -142,14 +142,14 @@ for traceparent in ("", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
     ("provider", "imported"), [({}, "False\nTrue\n"), ({PROVIDER: "sdk_tracer_provider"}, "True\nTrue\n")]
 )
 def test_opentelemetry_is_imported_for_what_is_traced(provider, imported):
-    """Not for a worker that nobody traces: importing it takes as long as a tenth of the start."""
+    """An untraced worker does not import OpenTelemetry, which takes a tenth of the start."""
     env = {name: text for name, text in os.environ.items() if not name.startswith("OTEL_")} | provider
     done = subprocess.run([sys.executable, "-c", UNTRACED], capture_output=True, text=True, check=True, env=env)
     assert done.stdout == imported
 
 
-async def test_what_a_policy_sets_in_its_context_is_gone_with_it():
-    """Each call is judged in a context of its own, in a thread too."""
+async def test_each_call_has_its_own_context():
+    """Each call runs in its own context, in a thread too."""
     worker, mark = Worker("test", version="1"), ContextVar("mark", default="clean")
 
     def judge(request):

@@ -1,10 +1,10 @@
-"""Policies worth having, each in a module of its own, and the worker that serves them.
+"""The sample policies, each in its own module, and the worker that serves them.
 
     python -m admission_worker.samples --listen unix:samples.sock
 
-All of them are pure functions of their documents, claim what they read, and are idempotent: called again about an
-object that they have changed, they change nothing. Those which look into containers leave alone what an UPDATE did not
-bring: most of a Pod is immutable, and nobody who sets an annotation on a Deployment expects a rollout.
+All of them are pure functions of their documents, claim what they read, and are idempotent: called with an object that
+they have changed, they change nothing. On UPDATE the policies for containers ignore what the UPDATE does not change:
+most of a Pod is immutable, and an annotation on a Deployment should not cause a rollout.
 """
 
 from admission_worker.samples import (

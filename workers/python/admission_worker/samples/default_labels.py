@@ -1,6 +1,6 @@
-"""``default-labels``: labels that an object lacks are added; one that it has is never overwritten.
+"""``default-labels``: adds labels that an object lacks, and never overwrites one.
 
-Not on subresources, whose objects have no labels of their own or cannot change them.
+It ignores subresources, whose objects have no labels of their own or cannot change them.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class DefaultLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def validate(settings: DefaultLabels) -> Iterator[SettingsError]:
-    """What Kubernetes would not accept as a label."""
+    """Reject invalid keys and values of labels."""
     for key, value in settings.labels.items():
         if not is_key(key):
             yield SettingsError(pointer("labels", key), f"{quoted(key)} cannot be a label's key")

@@ -1,9 +1,9 @@
-"""``default-resources``: containers and init containers that lack requests or limits get the operator's.
+"""``default-resources``: adds the operator's requests and limits to containers and init containers that lack them.
 
 "If a limit is specified, but no request, ... the request defaults to the limit", and "a request must be less than or
-equal to the limit", says Kubernetes; so a default never makes a request exceed a limit: where it would, that default
-is left out and the user is warned. Left alone are containers whose resources an UPDATE does not touch (those of Pods
-and Jobs are immutable), and Pods with resources of their own (``spec.resources``), which their containers share.
+equal to the limit", says Kubernetes. So the policy omits a default that would make a request exceed a limit, and warns
+the user. It ignores containers whose resources an UPDATE does not change (those of Pods and Jobs are immutable), and
+Pods with their own resources (``spec.resources``), which their containers share.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from admission_worker.samples.quantities import quantity
 from admission_worker.samples.sample_worker import worker
 
 Resource = Literal["cpu", "memory", "ephemeral-storage"]
-"""What can be requested below its limit. Huge pages and extended resources cannot: "you cannot overcommit"."""
+"""Resources whose request may be below the limit; not huge pages and extended resources: "you cannot overcommit"."""
 
 
 class DefaultResources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,7 +35,7 @@ class DefaultResources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def validate(settings: DefaultResources) -> Iterator[SettingsError]:
-    """What is no quantity, is negative, or contradicts the other default."""
+    """Reject invalid and negative quantities, and requests above their limit."""
     values = {}
     for kind, defaults in (("requests", settings.requests), ("limits", settings.limits)):
         for name, written in defaults.items():
@@ -84,7 +84,7 @@ def default_resources(request: Request, settings: DefaultResources) -> Answer | 
 def _missing(
     container: Container, resources: Mapping[str, Any], settings: DefaultResources, warnings: list[str]
 ) -> dict[str, dict[str, str]]:
-    """The defaults that the container lacks, ``requests`` and ``limits``; one that cannot stand becomes a warning."""
+    """The defaults that the container lacks, ``requests`` and ``limits``; one that does not fit becomes a warning."""
     requests, limits = _values(resources, "requests"), _values(resources, "limits")
     added: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
     for name, written in settings.requests.items():
@@ -107,7 +107,7 @@ def _missing(
 
 
 def _operations(container: Container, now: Any, added: Mapping[str, dict[str, str]]) -> Iterator[dict[str, Any]]:
-    """The JSON Patch that adds them, with the objects that are missing on the way."""
+    """The JSON Patch that adds them, with their missing parents."""
     wanted = {kind: values for kind, values in added.items() if values}
     if not wanted:
         return
@@ -128,7 +128,7 @@ def _values(resources: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def _fits(request: Any, limit: Any) -> bool:
-    """Whether a request does not exceed a limit. What is no quantity fits nothing; the API server will refuse it."""
+    """Whether a request does not exceed a limit. An invalid quantity does not fit; the API server will reject it."""
     try:
         return quantity(request) <= quantity(limit)
     except (ValueError, TypeError):
@@ -136,7 +136,7 @@ def _fits(request: Any, limit: Any) -> bool:
 
 
 def _text(written: Any) -> str:
-    """A quantity as it stands in JSON: a text as it is, a number as JSON writes it."""
+    """A quantity as in JSON: a string as it is, a number with its digits."""
     return written if isinstance(written, str) else quoted(written)
 
 

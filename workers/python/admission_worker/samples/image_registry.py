@@ -1,12 +1,12 @@
-"""``image-registry``: images of one registry are taken from another, such as a mirror.
+"""``image-registry``: rewrites images of one registry to another, such as a mirror.
 
 An image is written ``[REGISTRY[:PORT]/]PATH[:TAG][@DIGEST]``. Short names are Docker's: the first component is a
 registry only if it has a ``.`` or a ``:`` or is ``localhost`` (github.com/distribution/reference, normalize.go);
-otherwise it is ``docker.io``, where a name of one component lies in ``library/``. So ``nginx`` is
+otherwise it is ``docker.io``, where a name of one component is in ``library/``. So ``nginx`` is
 ``docker.io/library/nginx``, and ``user/app`` is ``docker.io/user/app``. Tag and digest stay as they are.
 
-What lies in the new place already stays, so that a second run changes nothing. So does an image that an UPDATE does
-not touch: to rewrite it would restart a running Pod whose label somebody changes.
+The policy does not change an image that is in the new registry, so a second run changes nothing. Nor does it change an
+image that an UPDATE leaves as it was: a change of a label should not restart a running Pod.
 """
 
 import re
@@ -40,7 +40,7 @@ class ImageRegistry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def validate(settings: ImageRegistry) -> Iterator[SettingsError]:
-    """What is no registry, and what would never rewrite anything."""
+    """Reject invalid registries, and settings that never rewrite an image."""
     sound = True
     for name, place in (("from", settings.source), ("to", settings.target)):
         if not _PLACE.fullmatch(place) or not _is_registry(place.partition("/")[0]):
@@ -76,7 +76,7 @@ def image_registry(request: Request, settings: ImageRegistry) -> Answer | None:
 
 
 def rewritten(image: str, source: str, target: str) -> str | None:
-    """The image in its new place; None: it stays where it is.
+    """The rewritten image; None: it stays.
 
     Args:
         image: as it is written in a container.
@@ -84,7 +84,7 @@ def rewritten(image: str, source: str, target: str) -> str | None:
         target: the place that is taken.
     """
     whole = normalized(image)
-    # As it is written, too: what was moved to a target such as docker.io/a reads as docker.io/library/a the next time.
+    # Compare the written form too: an image that was rewritten to docker.io/a is normalized to docker.io/library/a.
     if _rest(whole, target) is not None or _rest(image, target) is not None:
         return None
     rest = _rest(whole, source)
@@ -108,9 +108,9 @@ def _is_registry(component: str) -> bool:
 
 
 def _rest(whole: str, place: str) -> str | None:
-    """What follows a place in a normalized image: a path, or a repository's tag or digest; None: it lies elsewhere."""
+    """The rest of a normalized image after a place: a path, or a repository's tag or digest; None: it is elsewhere."""
     if not whole.startswith(place):
         return None
     rest = whole[len(place) :]
-    ends = "/:@" if "/" in place else "/"  # behind a registry alone, a colon begins its port
+    ends = "/:@" if "/" in place else "/"  # after a registry without a path, a colon begins its port
     return rest if rest == "" or rest[0] in ends else None

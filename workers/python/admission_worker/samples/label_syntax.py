@@ -1,4 +1,4 @@
-"""What Kubernetes accepts as a label's key and value (k8s.io/apimachinery/pkg/util/validation).
+"""Kubernetes' syntax of a label's key and value (k8s.io/apimachinery/pkg/util/validation).
 
 A key is an optional prefix and a name: "name part must consist of alphanumeric characters, '-', '_' or '.', and must
 start and end with an alphanumeric character" in at most 63 characters; the prefix is a DNS-1123 subdomain of at most
@@ -14,7 +14,7 @@ SUBDOMAIN_CHARACTERS = 253
 
 
 def is_key(key: str) -> bool:
-    """Whether it can be a label's key, such as ``team`` or ``app.kubernetes.io/name``."""
+    """Whether a text is a valid key of a label, such as ``team`` or ``app.kubernetes.io/name``."""
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > SUBDOMAIN_CHARACTERS or not _SUBDOMAIN.fullmatch(prefix)):
         return False
@@ -22,5 +22,5 @@ def is_key(key: str) -> bool:
 
 
 def is_value(value: str) -> bool:
-    """Whether it can be a label's value."""
+    """Whether a text is a valid value of a label."""
     return value == "" or _NAME.fullmatch(value) is not None

@@ -1,9 +1,10 @@
-"""``no-privileged``: no container runs privileged, init and ephemeral containers included.
+"""``no-privileged``: denies privileged containers, init and ephemeral containers included.
 
-Judged are Pods (with their ``ephemeralcontainers``) and the templates of what creates Pods, so that the author of a
-Deployment is told, and not its ReplicaSet. A container that was privileged before, with the same image, is not judged
-again: such an UPDATE does not bring it, and to deny it would keep old Pods from being labelled or deleted. What a
-template still creates is judged as a Pod.
+The policy judges Pods (with their ``ephemeralcontainers``) and the Pod templates of workloads, so that the denial
+reaches the author of a Deployment and not its ReplicaSet. It ignores a container that was already privileged with the
+same
+image: the UPDATE does not add it, and a denial would prevent users from labelling or deleting old Pods. The Pods of an
+old template are judged when they are created.
 """
 
 from collections.abc import Mapping

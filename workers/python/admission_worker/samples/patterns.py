@@ -1,7 +1,7 @@
-"""Regular expressions, RE2's: whatever the pattern and the text, a match takes time in proportion to the text.
+"""RE2's regular expressions: for every pattern the time of a match is linear in the text.
 
-Python's own ``re`` backtracks: ``(a+)+`` against thirty letters holds a worker up for minutes. RE2 refuses what would
-need that (back-references, look-around), and is the same in every language that the samples are written in.
+Python's ``re`` backtracks: ``(a+)+`` with thirty letters blocks a worker for minutes. RE2 rejects patterns that need
+backtracking (back-references, look-around), and is the same in all languages of the samples.
 """
 
 from functools import lru_cache
@@ -14,11 +14,11 @@ except ImportError:
     raise ImportError(message) from None
 
 _OPTIONS = re2.Options()
-_OPTIONS.log_errors = False  # RE2 would write each mistake to standard error
+_OPTIONS.log_errors = False  # otherwise RE2 writes each invalid pattern to standard error
 
 
 def is_pattern(text: str) -> bool:
-    """Whether it is a regular expression."""
+    """Whether a text is a regular expression."""
     try:
         _compiled(text)
     except re2.error:
@@ -33,5 +33,5 @@ def matches(pattern: str, value: str) -> bool:
 
 @lru_cache(maxsize=128)
 def _compiled(pattern: str) -> Any:
-    """Patterns used last: google-re2 keeps them too, but takes longer to find one than to match it."""
+    """A cache of the last patterns: a look-up in google-re2's own takes longer than a match."""
     return re2.compile(pattern, _OPTIONS)

@@ -1,6 +1,6 @@
-"""Where Pods are described: in a Pod itself, and in the templates of what creates Pods.
+"""The PodSpecs of Pods and of the Pod templates of workloads.
 
-A container that an UPDATE leaves as it was is not the request's doing; ``Container.before`` tells.
+``Container.before`` shows whether an UPDATE changes a container.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ POD_SPECS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = MappingProxyType(
         ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
     }
 )
-"""The path to the PodSpec in each kind of Kubernetes' own that has one, by group and kind. In the subresources of a
+"""The path to the PodSpec in each built-in kind that has one, by group and kind. In the subresources of a
 Pod that change containers (``ephemeralcontainers``, ``resize``) the object is the Pod."""
 
 RUNNING: Final = ("initContainers", "containers")
@@ -36,8 +36,8 @@ class Container(Struct, frozen=True, kw_only=True):
 
     Args:
         path: its place in the object, as tokens: ``("spec", "containers", 0)``.
-        value: the container as it would be stored.
-        before: the container of that name in the same list as it is stored; None: there is none.
+        value: the new container.
+        before: the stored container with that name in the same list; None: there is none.
     """
 
     path: tuple[str | int, ...]
@@ -46,7 +46,7 @@ class Container(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its name, as far as there is one."""
+        """Its name; ``""`` without one."""
         return text(self.value.get("name"))
 
     @property
@@ -56,18 +56,18 @@ class Container(Struct, frozen=True, kw_only=True):
         return ".".join((*map(str, parents), f"{last}[{index}]"))
 
     def pointer(self, *below: str) -> str:
-        """Its place, or one below it, as a JSON Pointer over the object."""
+        """Its place, or one below, as a JSON Pointer over the object."""
         return pointer(*self.path, *below)
 
 
 def path_of(request: Request) -> tuple[str, ...] | None:
-    """Where the PodSpec is in the request's object; None: its kind has none."""
+    """The path of the PodSpec in the request's object; None: its kind has none."""
     kind = request.kind
     return POD_SPECS.get((kind.group, kind.kind)) if kind is not None else None
 
 
 def spec_of(whole: Mapping[str, Any] | None, path: Sequence[str]) -> Mapping[str, Any]:
-    """The PodSpec of an object; empty where there is none."""
+    """The PodSpec of an object; empty without one."""
     found: Any = whole
     for token in path:
         found = found.get(token) if isinstance(found, dict) else None
@@ -78,8 +78,8 @@ def containers(request: Request, lists: Sequence[str]) -> Iterator[Container]:
     """The containers of the request's object.
 
     Args:
-        request: about an object of any kind.
-        lists: in which lists of the PodSpec, such as ``ALL``.
+        request: a request for an object of any kind.
+        lists: lists of the PodSpec, such as ``ALL``.
     """
     path = path_of(request)
     if path is None:
@@ -92,7 +92,7 @@ def containers(request: Request, lists: Sequence[str]) -> Iterator[Container]:
 
 
 def claims(lists: Sequence[str], members: Sequence[str]) -> list[str]:
-    """What a policy claims that reads these members of containers, before and after: JSON Pointers over the request."""
+    """The ``inputs`` of a policy that reads these members of containers in the object and the old object."""
     return [
         pointer(whole, *path, name, "*", *member.split("/"))
         for whole in ("object", "oldObject")
@@ -103,7 +103,7 @@ def claims(lists: Sequence[str], members: Sequence[str]) -> list[str]:
 
 
 def places(lists: Sequence[str], members: Sequence[str]) -> list[str]:
-    """What a policy writes that changes these members of containers: JSON Pointers over the object."""
+    """The ``writes`` of a policy that changes these members of containers."""
     return [
         pointer(*path, name, "*", member)
         for path in sorted(set(POD_SPECS.values()))

@@ -35,11 +35,10 @@ LARGEST: Final = Fraction(2**63 - 1)
 SMALLEST: Final = Fraction(1, 10**9)
 
 LONGEST: Final = 128
-"""Characters of a quantity that is read: the largest has 19 digits before and 9 after the point; the rest is
-somebody's joke."""
+"""The most characters of a quantity: the largest needs 19 digits before and 9 after the point."""
 
 EXPONENTS: Final = 256
-"""Powers of ten beyond these are taken for these: times 10^256 every number is beyond ``LARGEST``, and times 10^-256
+"""Larger exponents are read as these: times 10^256 every number is beyond ``LARGEST``, and times 10^-256
 one of at most 128 digits is below ``SMALLEST``. So a ``1e999999999`` costs nothing."""
 
 
@@ -51,7 +50,7 @@ def quantity(value: str | float) -> Fraction:
         value: as it stands in JSON: mostly text, sometimes a number.
 
     Raises:
-        ValueError: it is no quantity.
+        ValueError: it is not a quantity.
     """
     written = str(value)
     found = _QUANTITY.fullmatch(written) if len(written) <= LONGEST else None

@@ -1,7 +1,7 @@
-"""``required-labels``: every object has the labels that the operator wants, with values that match.
+"""``required-labels``: denies objects without the operator's labels, or with values that do not match.
 
-All missing and mismatching labels are named at once. Not judged are a DELETE and a CONNECT, which bring no object, and
-subresources: a Scale has no labels of its own, and nobody can label a Node through its status.
+One denial names all missing and mismatching labels. The policy ignores DELETE and CONNECT, which have no object, and
+subresources: a Scale has no labels of its own, and a client cannot label a Node through its status.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class RequiredLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def validate(settings: RequiredLabels) -> Iterator[SettingsError]:
-    """What cannot be a label's key, and what is no regular expression."""
+    """Reject invalid keys of labels, and invalid regular expressions."""
     for key, pattern in settings.labels.items():
         place = pointer("labels", key)
         if not is_key(key):

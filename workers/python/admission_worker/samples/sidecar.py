@@ -1,14 +1,13 @@
-"""``sidecar``: a container is added to each Pod, once.
+"""``sidecar``: adds a container to each Pod, once.
 
-A container whose ``restartPolicy`` is ``Always`` is a sidecar in Kubernetes' own sense and goes to the init
-containers, behind those that are there; any other goes to the containers. Only when a Pod is created, for later its
-containers are immutable. Not added:
+A container with ``restartPolicy: Always`` is Kubernetes' kind of sidecar, and is added at the end of the init
+containers; any other at the end of the containers. The policy adds it only when a Pod is created, because later its
+containers are immutable. It does not add it
 
-* where a container of that name exists, so that a second run changes nothing (names are unique over all of a Pod's
-containers;
-  if an init container that ends has the name, the user is warned);
+* if a container has that name, so a second run changes nothing (names are unique over all of a Pod's containers; if an
+  init container that ends has the name, the policy warns the user);
 * to mirror Pods, which the kubelet makes from files: the API server cannot change what they run;
-* where the Pod's annotation says ``false``.
+* if the Pod's annotation is ``false``.
 """
 
 from collections.abc import Iterator
@@ -37,7 +36,7 @@ class Sidecar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def validate(settings: Sidecar) -> Iterator[SettingsError]:
-    """What every container needs."""
+    """Reject a container without a name or an image."""
     for name in ("name", "image"):
         if not text(settings.container.get(name)):
             yield SettingsError(f"/container/{name}", "Required value: a text that is not empty")

@@ -1,17 +1,17 @@
-"""What Kubernetes' own end-to-end tests expect of a webhook: its reference webhook, agnhost, as a worker.
+"""agnhost, the reference webhook of Kubernetes' end-to-end tests, as a worker.
 
     python -m admission_worker.samples.agnhost --listen unix:agnhost.sock
 
-One policy for each route of agnhost's (Kubernetes 1.36, test/images/agnhost/webhook), named as the route with ``-``
-for ``/``. They answer to the letter what it answers, so a cluster's tests can be pointed at the gateway:
+It has one policy for each route of agnhost (Kubernetes 1.36, test/images/agnhost/webhook), with the route's name and
+``-`` for ``/``. Their answers are exactly agnhost's, so a cluster's tests can use the gateway:
 
-* agnhost denies without a code, of which kube-apiserver makes 400, and with no reason unless the handler gives one.
-* Where agnhost's handler crashes, because it does not know the resource, the policy raises: a failure,
-  and the failurePolicy decides, as with a webhook that hangs up.
+* agnhost denies without a code, which kube-apiserver makes 400, and without a reason unless the handler sets one.
+* Where agnhost's handler crashes, because it does not know the resource, the policy raises: a failure, and the
+  failurePolicy decides, as when a webhook closes the connection.
 * Its flag ``--sidecar-image`` is the setting ``image`` of mutating-pods-sidecar, and the five seconds of
   always-allow-delay-5s are the setting ``seconds``.
 
-As policies they are no models: some are not idempotent, and one replaces what it should add to.
+Do not copy these policies: some are not idempotent, and one replaces a list to which it should add.
 """
 
 from admission_worker.samples.agnhost import always, data, labels, pods

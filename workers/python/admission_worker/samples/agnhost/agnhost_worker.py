@@ -1,4 +1,4 @@
-"""The worker that holds agnhost's policies, and what their handlers have in common."""
+"""The worker of agnhost's policies, and functions that they share."""
 
 from importlib.metadata import version
 from typing import Any, Final
@@ -8,33 +8,33 @@ from admission_worker import Deny, GroupVersionResource, Request, Worker, deny
 worker = Worker("agnhost", version=version("admission-worker"))
 
 BAD_REQUEST: Final = 400
-"""What kube-apiserver makes of a denial without a code."""
+"""kube-apiserver's code for a denial without one."""
 
 PODS: Final = GroupVersionResource(version="v1", resource="pods")
 CONFIGMAPS: Final = GroupVersionResource(version="v1", resource="configmaps")
 
 KEY: Final = "webhook-e2e-test"
 UNWANTED: Final = "webhook-disallow"
-"""The label, or the datum, which the end-to-end tests put on what is to be denied."""
+"""The label, or the key of data, with which the end-to-end tests mark objects to deny."""
 
 
 class UnexpectedResourceError(Exception):
-    """Where agnhost's handler returns nil, and crashes."""
+    """Raised where agnhost's handler returns nil, and crashes."""
 
 
 def denial(message: str = "", *, reason: str = "", code: int = BAD_REQUEST) -> Deny:
-    """A denial as agnhost gives it: a message or a reason, and mostly no code."""
+    """A denial in agnhost's form: a message or a reason, and mostly no code."""
     return deny(message, code=code, reason=reason)
 
 
 def written(resource: GroupVersionResource | None) -> str:
-    """A resource as Go prints it: ``{ v1 pods}``."""
+    """A resource in Go's format: ``{ v1 pods}``."""
     found = resource or GroupVersionResource()
     return f"{{{found.group} {found.version} {found.resource}}}"
 
 
 def expect(request: Request, resource: GroupVersionResource) -> None:
-    """Refuse to judge what agnhost's handler would crash on.
+    """Raise for a resource on which agnhost's handler crashes.
 
     Raises:
         UnexpectedResourceError: the request is about another resource.
@@ -59,7 +59,7 @@ def unknown_kind(whole: dict[str, Any] | None, kind: str) -> Deny | None:
 
 
 def members(value: Any, *path: str) -> dict[str, Any]:
-    """An object below a value; empty where there is none."""
+    """An object in a value; empty without one."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}

@@ -63,7 +63,7 @@ def _judged(request: Request) -> dict[str, Any] | None:
 
 
 def _judge(operation: str | None, data: dict[str, Any], *, unwanted: str, not_deletable: str) -> Answer | None:
-    """The sentences are reasons, and there is no message: so has agnhost."""
+    """The sentences are reasons, and there is no message, as in agnhost."""
     if data.get(KEY) == UNWANTED and operation in {"CREATE", "UPDATE"}:
         return denial(reason=unwanted)
     if data.get(KEY) == NOT_DELETABLE and operation == "DELETE":
@@ -79,7 +79,7 @@ def _next_stage(data: dict[str, Any]) -> Answer | None:
 
 
 def _unreadable(whole: dict[str, Any] | None) -> Answer | None:
-    """What Go's encoding/json says of an object whose data is no map of texts."""
+    """The error of Go's encoding/json for an object whose data is not a map of strings."""
     if whole is None:
         return denial("unexpected end of JSON input")
     data = whole.get("data")
@@ -94,6 +94,6 @@ def _unreadable(whole: dict[str, Any] | None) -> Answer | None:
 
 
 def _json_kind(value: Any) -> str:
-    """As Go calls it."""
+    """The value's type in Go's words."""
     kinds = {bool: "bool", str: "string", dict: "object", list: "array"}
     return kinds.get(type(value), "number")
