@@ -139,7 +139,7 @@ _FIXED: Final = (
         names=("GRACE_SECONDS", "MOST"),
     ),
     _Fixed(title="Calls written to Redis again", module="gateway.transports.queue.outbox", names=("ANOTHER_CLOCK_MS",)),
-    _Fixed(title="The pace of a lane", module="gateway.transports.queue.request_stream", names=("SECONDS",)),
+    _Fixed(title="The rate of a lane", module="gateway.transports.queue.request_stream", names=("SECONDS",)),
     _Fixed(
         title="Settings sent to workers",
         module="gateway.transports.worker_descriptions",

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from gateway.redis.pipelines import Command
 
 GRACE_SECONDS: Final = 2.0
-"""How long a lane may have no bridge before its calls are removed. A bridge that restarts in place is back after one:
-a process start, a connection to its worker, and at most a second until presences are read."""
+"""How long a lane may have no bridge before its calls are removed. A bridge that restarts in place is back
+within that: a process start, a connection to its worker, and at most a second until presences are read."""
 
 IN_DOUBT_SECONDS: Final = GONE_MS / 1000
 """How long a call with side effects must not have been renewed: by then its consumer's presence has expired too."""

@@ -131,7 +131,7 @@ class Consumer:
         self._context.condition.lost(self._link.why)
         ours = error.split(_REDIS)[1] if isinstance(error, ExceptionGroup) else None
         if ours is not None or not isinstance(error, (*_REDIS, ExceptionGroup)):
-            _LOG.error("internal error while reading calls from the queue", exc_info=ours or error)
+            _LOG.error("reading calls from the queue failed inside the bridge", exc_info=ours or error)
         self._reply_writer.give_up_late()
         if self._heartbeat.is_stopping and not self._context.deliveries.in_hand:
             self._link.end()

@@ -83,7 +83,7 @@ class GrpcForwarder:
         worker = self._worker
         if worker.why or not worker.live:
             return worker.why
-        return f"worker {worker.name!r} at {worker.target} reports NOT_SERVING by grpc.health.v1; see its log"
+        return f"worker {worker.name!r} at {worker.target} reports NOT_SERVING (grpc.health.v1); see its log"
 
     def listen(self, listener: Callable[[], object]) -> None:
         """See Handler."""

@@ -206,7 +206,7 @@ class OpenReview(OpenCall):
         try:
             self._answered(self._call, answer)
         except Exception:  # noqa: BLE001 - logged: a listener's error must not affect other calls
-            _LOG.exception("internal error while an answer was delivered", uid=self._call.uid)
+            _LOG.exception("delivering an answer failed inside the gateway", uid=self._call.uid)
 
 
 class OpenSettings(OpenCall):

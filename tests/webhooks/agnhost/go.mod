@@ -1,5 +1,5 @@
-// Kubernetes' own module is not made to be required: its go.mod replaces its staging modules by folders. Whoever
-// requires it says which releases they are, v0.N.P for Kubernetes v1.N.P.
+// Kubernetes' module replaces its staging modules by folders in its go.mod. A module that requires it must name their
+// releases: v0.N.P for Kubernetes v1.N.P.
 module admission-gateway.dev/tests/agnhost
 
 go 1.26.0

@@ -1,7 +1,7 @@
 // agnhost-webhook is the webhook of Kubernetes' own end-to-end tests, as it is: the command that the image
 // registry.k8s.io/e2e-test-images/agnhost runs as "agnhost webhook", and nothing else of that image.
 //
-// It is what "an existing webhook" means in our tests: nobody of this project wrote a line of it.
+// It is the "existing webhook" of the tests: none of it is part of this project.
 package main
 
 import (
@@ -12,6 +12,6 @@ import (
 
 func main() {
 	if err := webhook.CmdWebhook.Execute(); err != nil {
-		os.Exit(1) // cobra has said why
+		os.Exit(1) // cobra has printed the error
 	}
 }
