@@ -56,7 +56,8 @@ def run(policies: tuple[str, ...], admin: str) -> None:
         message = text.removeprefix("admission-gateway: ") or f"{admin} answered {error.code} {error.reason}"
         fail(message, UNKNOWN if error.code == HTTPStatus.NOT_FOUND else COULD_NOT)
     except (OSError, HTTPException) as error:
-        why = getattr(error, "reason", None) or error
+        cause = getattr(error, "reason", None) or error
+        why = getattr(cause, "strerror", None) or cause
         fail(f"cannot reach a gateway at {admin}: {why}; check that it runs with this --admin-listen", COULD_NOT)
     names = ", ".join(dict.fromkeys(policies))
     if done.reported is False:

@@ -31,18 +31,21 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     hooks, of_shell_operator = chosen_hooks(values), chosen_registration(values)
     require_policies(paths, hooks, "PATH")
     has_address = values["service"] is not None or values["url"]
+    service, url = values["service"] if has_address else of_shell_operator.service, values["url"] or ""
+    if (service is None) == (not url):
+        raise click.UsageError("exactly one of --service and --url must be set")
     ca = values["ca_bundle"] or of_shell_operator.ca
     try:
         registrar = Registrar(
             name=values["name"],
-            service=values["service"] if has_address else of_shell_operator.service,
-            url=values["url"] or "",
+            service=service,
+            url=url,
             ca_bundle=b"" if ca is None else _certificates(ca),
             kube_version=values["kube_version"],
             excluded_namespaces=values["exclude_namespace"],
         )
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(f"--kube-version: {error}") from None
     try:
         configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
     except SourceError as error:

@@ -8,7 +8,7 @@ NAME = "team-limits"
 
 
 def made(language, folder, *more):
-    """Write a project into a folder: what the command says."""
+    """Write a project into a folder; returns the command's output."""
     done = CliRunner().invoke(main, ["new-worker", "--lang", language, NAME, "--directory", str(folder), *more])
     assert done.exit_code == 0, done.output
     return done.stdout

@@ -53,11 +53,11 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_flags_that_cannot_be(run, flags, name):
     """Exit code 2, and the flag and what is expected are named; nothing of a URL is repeated."""
-    changed, flag, said = WRONG[name]
+    changed, flag, message = WRONG[name]
     done = run(*flags(**changed))
     assert done.code == 2
     assert flag in done.err
-    assert said.replace("x>=1", "1<=x") in done.err
+    assert message.replace("x>=1", "1<=x") in done.err
     assert "secret" not in done.err
     assert done.err.count("Invalid value") <= 1
 

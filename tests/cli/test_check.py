@@ -1,4 +1,4 @@
-"""``check``: every mistake at once, and what a configuration means."""
+"""``check``: all errors at once, and an explanation of the configuration."""
 
 import json
 import os
@@ -82,21 +82,21 @@ Validating: 1 call
     )
 
 
-def test_all_mistakes_at_once(run, written):
-    """Each mistake is a line FILE:LINE: PATH: MESSAGE on the output; what it means is told all the same; exit 1."""
+def test_all_errors_at_once(run, written):
+    """Each error is a line FILE:LINE: PATH: MESSAGE on the output, before the explanation; exit 1."""
     path = written(policy("a", rules=[{}]), policy("b", failurePolicy="Maybe", sideEffects="Some"))
     done = run("check", path)
     lines = done.out.splitlines()
-    mistakes = [line.split(": ", 1)[1] for line in lines if line.startswith(f"{path}:")]
+    errors = [line.split(": ", 1)[1] for line in lines if line.startswith(f"{path}:")]
     assert (done.code, done.err) == (1, "")
-    assert 'policies[1].failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore"' in mistakes
-    assert "policies[0].rules[0].operations: Required value" in mistakes
-    assert f"{len(mistakes)} errors, 0 warnings" in lines
+    assert 'policies[1].failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore"' in errors
+    assert "policies[0].rules[0].operations: Required value" in errors
+    assert f"{len(errors)} errors, 0 warnings" in lines
     assert sum(line.endswith("has errors, so each call fails") for line in lines) == 2
 
 
-def test_native_mistakes(run, tmp_path):
-    """A native configuration's mistakes are in Kubernetes' words, with Kubernetes' paths."""
+def test_native_errors(run, tmp_path):
+    """A native configuration's errors are in Kubernetes' words, with Kubernetes' paths."""
     path = tmp_path / "native.yaml"
     path.write_text(
         "apiVersion: admissionregistration.k8s.io/v1\n"
@@ -114,8 +114,8 @@ def test_native_mistakes(run, tmp_path):
     assert done.code == 1
 
 
-def test_who_judges_is_unknown(run, tmp_path):
-    """Where the chain cannot be known, nothing is said about calls; in JSON, phases is null; exit 1."""
+def test_the_policies_are_not_known(run, tmp_path):
+    """If the policies are not known, the report has no calls; in JSON, phases is null; exit 1."""
     path = tmp_path / "policies.yaml"
     path.write_text("kind: Worker\n---\nkind: Unknown\napiVersion: v1\n")
     done = run("check", path)
@@ -191,7 +191,7 @@ def test_the_report(run, written):
 
 
 def test_scopes(run, written):
-    """What a policy sees, may change and keeps is told where it says so, in the text and in the report."""
+    """A policy's inputs, writes and cache are in the text and in the report if they are set."""
     path = written(
         policy("a"),
         policy("b", inputs=[], writes=[f"/data/{name}" for name in "abcde"], onConflict="deny"),
@@ -210,12 +210,12 @@ def test_scopes(run, written):
     ]
     assert "                  sees /operation; cached 300 s" in lines
     phases = report(run, path)["phases"]
-    told = [
+    found = [
         [each[field] for field in ("inputs", "writes", "cache", "onConflict")]
         for phase in ("mutating", "validating")
         for each in phases[phase]["entries"][0]["policies"]
     ]
-    assert told == [
+    assert found == [
         [None, None, None, "warn"],
         [[], [f"/data/{name}" for name in "abcde"], None, "deny"],
         [["/object/data", "/object/metadata/labels"], None, {"ttlSeconds": 5400, "staleIfErrorSeconds": 0.5}, "warn"],
@@ -224,7 +224,7 @@ def test_scopes(run, written):
 
 
 def test_shadows(run, written):
-    """Who is compared with a policy is told; a mistake in it is an error, and the policy has no fault."""
+    """The report names a policy's shadow; an error in it is reported, and the policy has no fault."""
     path = written(
         policy("a", shadow={"worker": "w", "settings": {"x": 1}}),
         policy("b", inputs=[], shadow={"worker": "w", "policy": "next"}),
@@ -303,14 +303,14 @@ KEY = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
     ],
 )
 def test_the_key_file_of_a_queue(run, tmp_path, content, expected):
-    """One that is missing, or holds no key, is a warning without a word of what stands there."""
+    """A file that is missing, or contains no key, is a warning without the file's content."""
     path = worker_file(tmp_path, {"queue": {"stream": "s", "keyFile": "queue.key"}})
     if content is not None:
         (tmp_path / "queue.key").write_text(content)
-    told = report(run, path)["warnings"]
-    assert [each["path"] for each in told] == bool(expected) * ["spec.queue.keyFile"]
-    assert all(f"queue key file {tmp_path / 'queue.key'}" in each["message"] for each in told)
-    assert all(expected in each["message"] and "secret" not in each["message"] for each in told)
+    warnings = report(run, path)["warnings"]
+    assert [each["path"] for each in warnings] == bool(expected) * ["spec.queue.keyFile"]
+    assert all(f"queue key file {tmp_path / 'queue.key'}" in each["message"] for each in warnings)
+    assert all(expected in each["message"] and "secret" not in each["message"] for each in warnings)
 
 
 @pytest.mark.parametrize(
@@ -325,14 +325,14 @@ def test_the_key_file_of_a_queue(run, tmp_path, content, expected):
     ],
 )
 def test_the_file_of_a_hook(run, tmp_path, mode, expected):
-    """One that is missing, or that nobody may execute, is a warning."""
+    """A file that is missing or not executable is a warning."""
     path = worker_file(tmp_path, {"hook": {"path": "hook.sh"}})
     if mode is not None:
         (tmp_path / "hook.sh").write_text("#!/bin/sh\n")
         (tmp_path / "hook.sh").chmod(mode)
-    told = report(run, path)["warnings"]
-    assert [each["path"] for each in told] == bool(expected) * ["spec.hook.path"]
-    assert all(each["message"].startswith(f"hook {tmp_path / 'hook.sh'}: {expected}") for each in told)
+    warnings = report(run, path)["warnings"]
+    assert [each["path"] for each in warnings] == bool(expected) * ["spec.hook.path"]
+    assert all(each["message"].startswith(f"hook {tmp_path / 'hook.sh'}: {expected}") for each in warnings)
 
 
 @pytest.mark.parametrize("name", ["queue", "hook"])
@@ -340,8 +340,8 @@ def test_what_is_no_file_is_not_waited_for(run, tmp_path, name):
     """A pipe would be, for ever."""
     os.mkfifo(tmp_path / "pipe")
     specs = {"queue": {"queue": {"stream": "s", "keyFile": "pipe"}}, "hook": {"hook": {"path": "pipe"}}}
-    (told,) = report(run, worker_file(tmp_path, specs[name]))["warnings"]
-    assert "not a regular file" in told["message"]
+    (warning,) = report(run, worker_file(tmp_path, specs[name]))["warnings"]
+    assert "not a regular file" in warning["message"]
 
 
 COMMANDS = {
@@ -391,7 +391,7 @@ def test_hints_are_a_part_of_their_own(run, written):
 
 
 def test_an_expressions_error_is_shown_below_it(run, written):
-    """As the compiler says it, on several lines: the caret is below the mistake."""
+    """The compiler's message, on several lines: the caret is below the error."""
     path = written(policy("a", matchConditions=[{"name": "a", "expression": "object.spec =="}]))
     lines = run("check", path).out.splitlines()
     assert lines[1:3] == ["     | object.spec ==", "     | ..............^"]

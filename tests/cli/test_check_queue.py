@@ -77,13 +77,13 @@ def policy(name, **fields):
 
 def test_what_a_worker_behind_a_queue_refuses_is_told_at_its_place(checked, bridge, redis):
     """A misspelt name and wrong settings, as of a worker that is called; and nothing is left in the queue."""
-    code, report, told = checked(
+    code, report, printed = checked(
         policy("a", policy="required-lables"),
         policy("b", policy="required-labels", settings={"labels": {"team": "a"}, "extra": 1}),
         policy("c", policy="required-labels", settings={"labels": {"team": "a"}}),
         redis=redis,
     )
-    assert (code, told) == (1, f"waiting up to {WAIT_SECONDS:g} s for workers: queued\n")
+    assert (code, printed) == (1, f"waiting up to {WAIT_SECONDS:g} s for workers: queued\n")
     assert [error["path"] for error in report["errors"]] == ["policies[0].policy", "policies[1].settings.extra"]
     assert report["errors"][0]["message"] == "worker 'queued' holds no policy 'required-lables'"
     assert report["errors"][0]["hint"].startswith('did you mean "required-labels"?')
@@ -104,7 +104,7 @@ def test_a_queue_that_nobody_reads_is_told(checked, redis):
 
 
 def test_other_keys_are_told(checked, bridge, redis, tmp_path):
-    """A bridge whose messages cannot be opened is there, and the report says which file to compare."""
+    """A bridge whose messages cannot be opened is there, and the report names the file to compare."""
     code, report, _ = checked(policy("a"), redis=redis, keys=write_keys(tmp_path / "other-keys"), wait=2)
     (queued,) = report["workers"]
     assert (code, report["valid"], queued["reached"]) == (2, True, False)

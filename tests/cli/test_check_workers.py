@@ -41,7 +41,7 @@ def checked(run_process, tmp_path):
 
 def test_what_workers_refuse_is_told_at_its_place(checked):
     """A misspelt name, wrong settings, claims beyond the grant, the wrong phase: all at once; exit 1."""
-    code, report, told = checked(
+    code, report, printed = checked(
         SAMPLES,
         policies=[
             policy("a", policy="required-lables"),
@@ -51,7 +51,7 @@ def test_what_workers_refuse_is_told_at_its_place(checked):
             policy("e", policy="required-labels", settings={"labels": {"team": "a"}}),
         ],
     )
-    assert (code, told) == (1, f"waiting up to {WAIT_SECONDS:g} s for workers: samples\n")
+    assert (code, printed) == (1, f"waiting up to {WAIT_SECONDS:g} s for workers: samples\n")
     assert [error["path"] for error in report["errors"]] == [
         "policies[0].policy",
         "policies[1].settings.extra",
@@ -69,7 +69,7 @@ def test_what_workers_refuse_is_told_at_its_place(checked):
 
 
 def test_shadows_are_called_too(checked):
-    """What the worker of a shadow does not hold is a mistake at the shadow's place."""
+    """A policy that the worker of a shadow does not have is an error at the shadow's place."""
     shadow = {"worker": "samples", "policy": "no-priviledged", "settings": {}}
     settings = {"labels": {"team": "a"}}
     code, report, _ = checked(
@@ -79,7 +79,7 @@ def test_shadows_are_called_too(checked):
 
 
 def test_what_is_offered_is_told(checked):
-    """Which policies a worker holds, and which of them nobody configures, is no mistake; exit 0."""
+    """The report lists a worker's policies and the unused ones, which are no error; exit 0."""
     settings = {"labels": {"team": "a"}}
     code, report, _ = checked(SAMPLES, policies=[policy("a", policy="required-labels", settings=settings)])
     (samples,) = report["workers"]
@@ -96,12 +96,12 @@ def test_what_is_offered_is_told(checked):
 
 
 def test_a_worker_that_is_not_reached_is_told(checked, tmp_path):
-    """Nothing is known of its policies then: exit 2, unless there is a mistake as well."""
-    away = worker("away", target=f"unix:{tmp_path}/nobody.sock")
+    """Its policies are unknown: exit 2, unless there is an error as well."""
+    away = worker("away", target=f"unix:{tmp_path}/missing.sock")
     code, report, _ = checked(away, policies=[policy("a", worker="away")], wait=0.5)
-    (told,) = report["workers"]
-    assert (code, report["valid"], told["reached"]) == (2, True, False)
-    assert "nobody.sock" in told["why"]
+    (worker_report,) = report["workers"]
+    assert (code, report["valid"], worker_report["reached"]) == (2, True, False)
+    assert "missing.sock" in worker_report["why"]
     code, text, _ = checked(away, policies=[policy("a", worker="away", mode="x")], wait=0.5, output="text")
     assert code == 1
     assert "away  not reached: " in text
@@ -111,21 +111,21 @@ def test_a_worker_that_ends_at_once_is_told_with_its_words(checked):
     """The command, its exit code, and what it wrote last."""
     crash = worker("crash", command=["python", "-c", "raise SystemExit('no such database')"])
     code, report, _ = checked(crash, policies=[policy("a", worker="crash")], wait=5)
-    (told,) = report["workers"]
-    assert (code, told["reached"]) == (2, False)
-    assert "exit code 1" in told["why"]
-    assert "no such database" in told["why"]
+    (worker_report,) = report["workers"]
+    assert (code, worker_report["reached"]) == (2, False)
+    assert "exit code 1" in worker_report["why"]
+    assert "no such database" in worker_report["why"]
 
 
-def test_a_command_that_does_not_exist_is_a_mistake_here(checked):
-    """It is not waited for, and told once."""
-    code, report, told = checked(worker("gone", command=["./nothing"]), policies=[policy("a", worker="gone")])
+def test_a_command_that_does_not_exist_is_an_error_here(checked):
+    """The command does not wait for it, and reports it once."""
+    code, report, printed = checked(worker("gone", command=["./nothing"]), policies=[policy("a", worker="gone")])
     (error,) = report["errors"]
-    assert (code, error["path"], report["workers"], told) == (1, "spec.grpc.command[0]", [], "")
+    assert (code, error["path"], report["workers"], printed) == (1, "spec.grpc.command[0]", [], "")
 
 
 def test_without_the_flag_no_worker_is_called(run, tmp_path):
     """``workers`` is null, and nothing that calls workers is waited for."""
     path = tmp_path / "worker.yaml"
-    path.write_text(yaml.safe_dump(worker("away", target=f"unix:{tmp_path}/nobody.sock")))
+    path.write_text(yaml.safe_dump(worker("away", target=f"unix:{tmp_path}/missing.sock")))
     assert json.loads(run("check", path, "-o", "json").out)["workers"] is None

@@ -47,8 +47,8 @@ def demo_started(demo, tmp_path):
         lines.all()
 
 
-def test_each_review_is_told(demo):
-    """``demo --once`` ends by itself with exit code 0, and tells of each example review: request, verdict, reasons."""
+def test_each_review_is_reported(demo):
+    """``demo --once`` exits with 0, and prints of each example review the request, the verdict and the reasons."""
     done = demo("--once")
     assert done.code == 0, done.err
     for number, path in enumerate(REVIEWS, 1):
@@ -60,7 +60,7 @@ def test_each_review_is_told(demo):
     assert "Serving until" not in done.out
 
 
-def test_a_story_fits_a_screen(demo):
+def test_the_output_fits_a_screen(demo):
     """The whole demonstration is one screen that a newcomer can read: who changed what, who denied and why."""
     done = demo(env={"CI": "true"})
     assert done.code == 0, done.err
@@ -81,7 +81,7 @@ def test_an_answer_is_remembered(demo):
     )
 
 
-def test_a_demonstration_of_nothing_says_what_it_lacks(run, tmp_path):
+def test_a_demonstration_without_reviews(run, tmp_path):
     """In a folder without reviews there is nothing to show: exit code 2, one line, and what to do."""
     done = run("demo", "--once", "--examples", tmp_path)
     assert (done.code, done.out) == (2, "")
@@ -89,8 +89,8 @@ def test_a_demonstration_of_nothing_says_what_it_lacks(run, tmp_path):
     assert "--examples must be" in done.err
 
 
-def test_a_demonstration_serves_on_until_it_is_told_to_stop(demo_started):
-    """Without --once it serves on after the reviews; SIGTERM ends it with exit code 0."""
+def test_a_demonstration_serves_until_it_is_stopped(demo_started):
+    """Without --once it continues to serve after the reviews; SIGTERM ends it with exit code 0."""
     process, lines = demo_started()
     curl = re.compile(r"  curl --cacert \S+ -H 'Content-Type: application/json' 'https://127.0.0.1:\d+/mutate")
     assert lines.find(curl.match) is not None

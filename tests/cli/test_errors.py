@@ -1,4 +1,4 @@
-"""What an operator may do wrong: each told at once, in one place, with what to do; the exit code says whose it is."""
+"""Errors of an operator: each is reported at once, with what to do; the exit code gives the kind."""
 
 import json
 import socket
@@ -78,8 +78,8 @@ def filled(policies, certificates, pair, tmp_path):
 
 
 @pytest.mark.parametrize("name", USAGE)
-def test_wrong_usage_is_told(run, filled, name):
-    """A flag that is missing, unknown or cannot work ends the command with exit code 2 and says which, and why."""
+def test_wrong_usage(run, filled, name):
+    """A flag that is missing, unknown or invalid ends the command with exit code 2, the flag and the reason."""
     arguments, text = USAGE[name]
     done = run(*filled(arguments))
     assert (done.code, done.out) == (COULD_NOT, "")
@@ -123,8 +123,8 @@ CANNOT = {
         ["SERVE", "--redis", "redis://h", "--seal-key-file", "KEY"],
         "line 1: expected base64 of 32 bytes (44 characters)",
     ),
-    "an address of somebody else": (["SERVE", "--listen", "192.0.2.1:0"], "cannot listen on 192.0.2.1:0"),
-    "a host that nobody knows": (
+    "an address of another machine": (["SERVE", "--listen", "192.0.2.1:0"], "cannot listen on 192.0.2.1:0"),
+    "an unknown host": (
         ["SERVE", "--listen", "no-such-host.invalid:0"],
         "cannot listen on no-such-host.invalid",
     ),
@@ -132,7 +132,7 @@ CANNOT = {
 
 
 @pytest.mark.parametrize("name", CANNOT)
-def test_what_cannot_be_used_is_told_in_one_line(run, filled, pair, tmp_path, policies, name):
+def test_what_cannot_be_used_is_reported_in_one_line(run, filled, pair, tmp_path, policies, name):
     """A file or address that cannot be used refuses the start: exit code 2 and one line."""
     (tmp_path / "empty").mkdir()
     arguments, text = CANNOT[name]
@@ -140,15 +140,15 @@ def test_what_cannot_be_used_is_told_in_one_line(run, filled, pair, tmp_path, po
     words = filled(words) + (list(pair) if "PAIR" in arguments else [])
     done = run(*words, "--admin-listen", "127.0.0.1:0", "--worker-startup-timeout", 0)
     assert (done.code, done.out) == (COULD_NOT, "")
-    told = [line for line in done.err.splitlines() if line.startswith("error: ")]
-    assert len(told) == 1, done.err
-    assert text.replace("TMP", str(tmp_path)) in told[0]
+    reported = [line for line in done.err.splitlines() if line.startswith("error: ")]
+    assert len(reported) == 1, done.err
+    assert text.replace("TMP", str(tmp_path)) in reported[0]
     assert "hunter2" not in done.err
 
 
 @pytest.mark.parametrize("flag", ["--listen", "--admin-listen"])
-def test_a_port_in_use_is_told(run, policies, pair, flag):
-    """Where somebody else listens already, the command ends with exit code 2 and names the address."""
+def test_a_port_in_use(run, policies, pair, flag):
+    """If another process listens there, the command ends with exit code 2 and names the address."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         free = {"--listen": "127.0.0.1:0", "--admin-listen": "127.0.0.1:0"} | {flag: address}
@@ -159,11 +159,11 @@ def test_a_port_in_use_is_told(run, policies, pair, flag):
 
 
 def test_a_chain_that_is_not_known_is_not_served(run, pair, tmp_path):
-    """Mistakes that leave open who judges end with exit code 1, and all of them are told, with file and line."""
+    """Errors that leave the policies unknown end with exit code 1; all are reported, with file and line."""
     (tmp_path / "a.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n")
     (tmp_path / "b.yaml").write_text(
         "# a comment\napiVersion: admission-gateway.dev/v1alpha1\nkind: ValidatingPolicyConfiguration\nmetadata: {}\n"
-        "policies:\n- name: judge.test.example.com\n  worker: nobody\n  sideEffects: Some\n"
+        "policies:\n- name: judge.test.example.com\n  worker: missing\n  sideEffects: Some\n"
     )
     (tmp_path / "c.yaml").write_text("a: [\n")
     done = run("serve", "--policies", tmp_path, *pair)
@@ -177,15 +177,15 @@ def test_a_chain_that_is_not_known_is_not_served(run, pair, tmp_path):
     assert f"error: the configuration has {len(errors)} errors" in done.err
 
 
-def test_a_policy_with_a_mistake_is_served_as_a_failure(serve, tmp_path, trust):
-    """A mistake within one policy is told when loaded, counted, and refuses what that policy would have judged."""
+def test_a_policy_with_an_error_is_served_as_a_failure(serve, tmp_path, trust):
+    """An error within one policy is reported when loaded, counted, and refuses the requests that the policy matches."""
     path = tmp_path / "policies.yaml"
     about = policy("judge", timeoutSeconds=99)
     path.write_text(source(workers={"scripted": f"unix:{tmp_path}/w.sock"}, validating=[about]))
     process = serve("--policies", path, "--worker-startup-timeout", 0).ready()
-    told = process.err.find(lambda line: line.startswith("error: "))
+    line_printed = process.err.find(lambda line: line.startswith("error: "))
     line = 1 + next(number for number, text in enumerate(path.read_text().splitlines()) if "timeoutSeconds" in text)
-    assert told.startswith(f"error: {path}:{line}: policies[0].timeoutSeconds: Invalid value: 99")
+    assert line_printed.startswith(f"error: {path}:{line}: policies[0].timeoutSeconds: Invalid value: 99")
     logged = process.logged("an error in the configuration")
     assert logged["place"] == f"{path}:{line}: policies[0].timeoutSeconds"
     with Client(process.port, trust) as client:
@@ -197,8 +197,8 @@ def test_a_policy_with_a_mistake_is_served_as_a_failure(serve, tmp_path, trust):
     assert process.admin("/readyz") == "ok\n"
 
 
-def test_a_field_of_webhooks_is_a_mistake(serve, tmp_path, trust):
-    """A field that there is none of is an error when loaded, never ignored."""
+def test_a_field_of_webhooks_is_an_error(serve, tmp_path, trust):
+    """An unsupported field is an error when loaded, never ignored."""
     path = tmp_path / "policies.yaml"
     about = policy("judge", clientConfig={"url": "https://a.example.com"}, failurePolicy="Ignore")
     path.write_text(source(workers={"scripted": f"unix:{tmp_path}/w.sock"}, validating=[about]))

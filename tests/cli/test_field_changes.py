@@ -1,4 +1,4 @@
-"""Who changed what, as ``review`` tells it: each field, its last writer, those before, and no value of a Secret."""
+"""``review`` reports each changed field, its last writer, those before, and no value of a Secret."""
 
 import json
 from types import SimpleNamespace
@@ -128,7 +128,7 @@ def test_the_text_has_no_value_of_a_secret():
 
 
 def test_the_text_has_no_container_that_the_policy_was_not_shown():
-    """An array that its policy was not shown may be told with hidden elements in it."""
+    """An array that its policy was not shown is reported with hidden elements."""
     on = request({"metadata": {"name": "p"}, "list": ["hunter2"] * 9_000})
     fill = {"a": patch(*[{"op": "add", "path": "/list/-", "value": "x"} for _ in range(6_000)])}
     narrow = Inputs(places=PointerSet([("object", "metadata")]))
@@ -138,7 +138,7 @@ def test_the_text_has_no_container_that_the_policy_was_not_shown():
 
 
 def test_many_conflicts_are_counted():
-    """The first few are told, and that there are more."""
+    """The first few are listed, with the number of the others."""
     labels = {f"l{number}": "1" for number in range(30)}
     fill = patch({"op": "add", "path": "/metadata/labels", "value": labels})
     wipe = patch({"op": "remove", "path": "/metadata/labels"})

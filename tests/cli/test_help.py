@@ -1,4 +1,4 @@
-"""What the command says of itself."""
+"""The command's help."""
 
 import subprocess
 
@@ -22,7 +22,7 @@ def test_every_command_has_help(run, path, flag):
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "admission-gateway")
 def test_every_option_is_explained(path):
-    """Each option that is not a limit says what it is for."""
+    """Each option that is not a limit has a help text."""
     options = [each for each in COMMANDS[path].params if isinstance(each, click.Option)]
     assert [each.name for each in options if not each.help and not each.hidden] == []
     assert all(each.name.startswith("limit_") for each in options if each.hidden)

@@ -98,7 +98,7 @@ def test_a_directory_that_cannot_be_read(run, tmp_path, command):
 
 
 def test_an_error_of_a_hook_prevents_the_start(run, folder):
-    """Exit 1: who judges cannot be known."""
+    """Exit 1: the policies are not known."""
     broken = write(folder / "b", "#!/bin/bash\nexit 1\n")
     done = run("serve", "--hooks-dir", folder, *CERTIFICATE)
     assert done.code == 1
@@ -114,7 +114,7 @@ def test_the_limit_of_config_is_that_of_the_option(settings, folder):
 
 
 def test_render_registers_as_shell_operator_does(run, folder, certificates):
-    """Its options name Service and CA; the port is the one of a Service that says none."""
+    """Its options name Service and CA; the port is the default one."""
     theirs = ("--namespace", "hooks", "--validating-webhook-service-name", "svc")
     done = run("render", "--hooks-dir", folder, *theirs, "--validating-webhook-ca", certificates.ca_file)
     _, validating = yaml.safe_load_all(done.out)
@@ -158,8 +158,8 @@ def test_a_closed_terminal_leaves_no_process(tmp_path, command):
     )
     wait_until(lambda: own.exists() and own.read_text().strip())
     process.send_signal(signal.SIGHUP)
-    _, said = process.communicate(timeout=WAIT_SECONDS)
-    assert (process.returncode, "stopped while" in said) == (2, True)
+    _, printed = process.communicate(timeout=WAIT_SECONDS)
+    assert (process.returncode, "stopped while" in printed) == (2, True)
     wait_until(lambda: not Path(f"/proc/{own.read_text().strip()}").exists())
 
 

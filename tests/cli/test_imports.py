@@ -48,7 +48,7 @@ def packages(modules):
 
 
 def completion(words):
-    """The variables by which bash asks for what may follow these words."""
+    """The variables by which bash requests completions of these words."""
     return {
         "_ADMISSION_GATEWAY_COMPLETE": "bash_complete",
         "COMP_WORDS": f"admission-gateway {words}",
@@ -90,7 +90,7 @@ def test_serve_loads_what_a_configuration_needs():
 
 
 def test_serve_does_not_read_the_systems_authorities_for_clients_that_it_has_not(tmp_path):
-    """aiohttp's default contexts trust nobody, so a call that names no context fails; other contexts read them."""
+    """aiohttp's default contexts trust no certificate: a call that names no context fails; other contexts read them."""
     authority = Authority("the system's").pem
     file = tmp_path / "authorities.pem"
     file.write_bytes(authority)

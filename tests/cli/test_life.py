@@ -33,7 +33,7 @@ async def in_thread(function, *arguments, **named):
 
 
 def test_every_flag_is_an_environment_variable(serve, policies, certificates, trust):
-    """Without a single flag, the environment says it all: policies, certificate, limits, log."""
+    """Without flags, the environment sets everything: policies, certificate, limits, log."""
     process = serve(
         tls=(),
         env={
@@ -205,7 +205,7 @@ async def test_a_gateway_that_is_starting_can_be_stopped(serve, tmp_path):
 
 
 def test_a_gateway_that_nobody_uses_stops_at_once(serve, policies):
-    """SIGTERM, nobody connected: exit code 0, without waiting for the drain's end."""
+    """SIGTERM, no connections: exit code 0, without waiting for the drain's end."""
     process = serve("--policies", policies, "--worker-startup-timeout", 0, "--drain", 600).ready()
     process.terminate()
     assert process.exit_code() == 0
@@ -214,7 +214,7 @@ def test_a_gateway_that_nobody_uses_stops_at_once(serve, policies):
 
 @asynccontextmanager
 async def draining(serve, tmp_path, trust, review):
-    """A gateway that was told to end while the worker judges, as ``review`` does; and the client that waits for it."""
+    """A gateway that receives SIGTERM while the worker judges, as ``review`` does; and the client that waits for it."""
     async with scripted("judge", review=review) as target:
         path = tmp_path / "policies.yaml"
         path.write_text(source(workers={"scripted": target}, validating=[policy("judge", timeoutSeconds=30)]))
@@ -245,7 +245,7 @@ async def test_a_review_in_flight_is_answered_before_the_end(serve, tmp_path, tr
 
 
 def test_a_draining_gateway_serves_on(serve, policies, trust):
-    """While it drains, a kept connection gets its answers, and each says that it is the last; so do new connections."""
+    """While it drains, a kept connection gets its answers, each with Connection: close; so do new connections."""
     process = serve("--policies", policies, "--worker-startup-timeout", 0, "--drain", 600).ready()
     with Client(process.port, trust) as kept, Client(process.port, trust) as other:
         process.terminate()
@@ -258,7 +258,7 @@ def test_a_draining_gateway_serves_on(serve, policies, trust):
 
 
 def test_a_second_signal_ends_the_drain(serve, policies, trust):
-    """With an idle connection that nobody closes, the drain would go on; a second SIGTERM ends it, exit code 0."""
+    """With an idle connection that stays open, the drain would continue; a second SIGTERM ends it, exit code 0."""
     process = serve("--policies", policies, "--worker-startup-timeout", 0, "--drain", 600).ready()
     with Client(process.port, trust):
         process.terminate()
@@ -318,7 +318,7 @@ async def test_workers_end_even_when_it_is_killed(serve, tmp_path):
 
 
 def test_a_log_that_nobody_reads_stops_nothing(serve, policies, trust):
-    """Where whoever reads standard error has stalled, the gateway serves on, and ends when told to, exit code 0."""
+    """If the reader of standard error stalls, the gateway continues to serve, and ends on SIGTERM with exit code 0."""
     reading, writing = os.pipe()
     # One page: a few lines fill it, and the next one waits for ever.
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)

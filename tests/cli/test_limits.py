@@ -34,7 +34,7 @@ def chosen(*arguments):
 
 
 def test_flags_that_are_not_given_leave_every_limit_at_its_default():
-    """What a class of limits says by itself is what ``serve`` uses."""
+    """``serve`` uses the defaults of the classes of limits."""
     assert [vars(each) for each in chosen()] == [vars(owner()) for owner in OWNERS]
 
 
@@ -62,7 +62,7 @@ def test_what_carries_a_review_follows_the_largest_body(size):
 
 
 def test_a_share_that_is_given_is_taken_as_it_is():
-    """An operator who sizes one of them says so, and the others still follow the budget."""
+    """A limit that the operator sets is used, and the others still follow the budget."""
     limits, transport, _, cache = chosen("--memory-budget", "2Gi", "--limit-cache-memory-bytes", "512Mi")
     assert cache.memory_bytes == 512 * 2**20
     assert limits.body_bytes_in_flight == 2**29
@@ -78,7 +78,7 @@ def test_bytes_are_written_as_quantities(text, size):
 
 
 def test_serve_has_a_flag_for_each_tunable_limit_and_no_other():
-    """What nobody tunes is a constant."""
+    """Limits without a flag are constants."""
     flags = {option.opts[0] for option in serve.params if option.opts[0].startswith(("--limit-", "--memory-"))}
     prefix = {PatchLimits: "patch-", CacheLimits: "cache-"}
     tunable = {
@@ -92,7 +92,7 @@ def test_serve_has_a_flag_for_each_tunable_limit_and_no_other():
 
 @pytest.mark.parametrize("owner", OWNERS)
 def test_limits_are_set_when_they_are_made(owner):
-    """A misspelt name is no limit, and nobody changes one under those who have read it."""
+    """A misspelt name is an error, and a limit cannot be changed later."""
     with pytest.raises(TypeError, match=rf"{owner.__name__} has no limit misspelt"):
         owner(misspelt=1)
     made = owner()

@@ -100,7 +100,7 @@ def test_no_lock_names_a_registry(project, language):
 
 
 def test_the_configuration_is_sound(run, project):
-    """``check`` finds no mistake, with the worker of the cluster and with that of this machine."""
+    """``check`` finds no error, with the worker of the cluster and with that of this machine."""
     for worker in ("worker.yaml", "worker-dev.yaml"):
         done = run("check", project / "policies.yaml", project / worker, "-o", "json")
         assert done.code == 0, done.out
@@ -143,7 +143,7 @@ def test_the_manifest_belongs_together(project):
 
 
 def test_the_pods_are_restricted(project):
-    """As the Pod Security Standard "restricted" wants it, with a root file system that nobody writes."""
+    """As the Pod Security Standard "restricted" wants it, with a read-only root file system."""
     pod = documents(project / "manifest.yaml")[0]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -175,7 +175,7 @@ def instructions(text):
 
 
 def test_the_image(project):
-    """Two stages on bases with tags; the last one runs as nobody, on the port of the manifest."""
+    """Two stages on bases with tags; the last one runs as an unprivileged user, on the port of the manifest."""
     build, final = instructions((project / "Dockerfile").read_text())
     bases = re.findall(r"^(?:FROM|ARG \w+=) ?([a-z][^\s$]*)", (project / "Dockerfile").read_text(), re.MULTILINE)
     assert bases

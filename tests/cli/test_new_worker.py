@@ -12,11 +12,11 @@ from gateway.cli.main import main
 from tests.cli.projects import NAME, made
 
 
-def test_what_it_says(tmp_path):
+def test_the_output(tmp_path):
     """Where the project is, and the three commands that come next."""
-    said = made("go", tmp_path / NAME)
-    assert said.startswith(f"{tmp_path / NAME}: ")
-    assert [line.split("  ")[1] for line in said.splitlines() if line.startswith("  ")] == [
+    output = made("go", tmp_path / NAME)
+    assert output.startswith(f"{tmp_path / NAME}: ")
+    assert [line.split("  ")[1] for line in output.splitlines() if line.startswith("  ")] == [
         "make test",
         "make run",
         "make kit",
@@ -41,7 +41,7 @@ def test_into_an_empty_directory(tmp_path):
     "name", ["", "9lives", "-a", "a-", "Team", "a_b", "a.b", "ü", "a/b", "../a", "a" * 51, "a\n", "\x1b[31m"]
 )
 def test_a_name_that_cannot_be_used(tmp_path, monkeypatch, name):
-    """It is told with the rule and one that can, exit code 2, and nothing is written."""
+    """The error has the rule and a valid name; exit code 2, and nothing is written."""
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["new-worker", "--lang", "go", "--", name])
     assert (done.exit_code, done.stdout) == (2, "")
@@ -52,7 +52,7 @@ def test_a_name_that_cannot_be_used(tmp_path, monkeypatch, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_all_mistakes_at_once(run, tmp_path):
+def test_all_errors_at_once(run, tmp_path):
     """Name, namespace and directory, each in a line of its own."""
     (tmp_path / "notes.txt").write_text("mine")
     done = run("new-worker", "--lang", "go", "--namespace", "A", "--directory", tmp_path, "B")
@@ -77,7 +77,7 @@ def test_a_file_in_the_way(run, tmp_path):
 
 
 def test_whatever_cannot_be_written_leaves_nothing(run, tmp_path, monkeypatch):
-    """When the disk is full in the middle, what was begun is taken away again, the new directories as well."""
+    """If the disk becomes full, what was written is removed, the new directories as well."""
     write, count = Path.write_bytes, iter(range(10))
 
     def full(path, content):
@@ -93,7 +93,7 @@ def test_whatever_cannot_be_written_leaves_nothing(run, tmp_path, monkeypatch):
 
 
 def test_an_sdk_that_is_not_there(run, tmp_path, monkeypatch):
-    """It is told which one, where it was looked for, and what to do; nothing is written."""
+    """The error names the SDK, the places and what to do; nothing is written."""
     monkeypatch.setattr(sdk_sources, "__file__", str(tmp_path / "site/gateway/cli/sdk_sources.py"))
     done = run("new-worker", "--lang", "go", "--directory", tmp_path / "p", NAME)
     assert (done.code, done.out) == (2, "")
@@ -116,7 +116,7 @@ def test_an_sdk_that_is_not_there(run, tmp_path, monkeypatch):
     ],
 )
 def test_an_sdk_that_is_broken(run, tmp_path, monkeypatch, language, file, text):
-    """A file of it that does not say what it must is named, and nothing is written."""
+    """The error names the SDK with an incomplete file, and nothing is written."""
     folder = tmp_path / "site/gateway/cli/sdks" / language
     folder.mkdir(parents=True)
     (folder / file).write_text(text)
@@ -128,7 +128,7 @@ def test_an_sdk_that_is_broken(run, tmp_path, monkeypatch, language, file, text)
 
 
 def test_no_language(run):
-    """Without --lang, and with one that there is not, it says which there are."""
+    """Without --lang, or with an unknown one, the error lists the languages."""
     for arguments in ([NAME], ["--lang", "cobol", NAME]):
         done = run("new-worker", *arguments)
         assert done.code == 2

@@ -1,4 +1,4 @@
-"""``admission-gateway purge``: what it calls of a gateway, and what each of its exit codes says."""
+"""``admission-gateway purge``: its request to a gateway, and its exit codes."""
 
 import http.server
 import socket
@@ -51,7 +51,7 @@ def test_a_purge_says_what_it_purged(run, listening):
 
 
 def test_where_the_gateway_is_may_stand_in_the_environment(run, listening):
-    """As every flag; no proxy of the environment is called. Without Redis there are no others to be told."""
+    """As each flag; no proxy of the environment is used. Without Redis no other replica is notified."""
     gateway = listening(200, b'{"purged": ["a/b"], "replicasNotified": null}')
     env = {"ADMISSION_GATEWAY_ADMIN": gateway.url, "http_proxy": "http://127.0.0.1:1"}
     done = run("purge", "a/b", env=env)
@@ -59,13 +59,13 @@ def test_where_the_gateway_is_may_stand_in_the_environment(run, listening):
 
 
 @pytest.mark.parametrize("why", [b', "why": "Redis refuses SET"', b""])
-def test_others_that_are_not_told_are_exit_2(run, listening, why):
-    """What is done here, what is not elsewhere, and why."""
+def test_replicas_that_are_not_notified_are_exit_2(run, listening, why):
+    """The output states what is purged, and why the other replicas are not notified."""
     gateway = listening(200, b'{"purged": ["a/b"], "replicasNotified": false%b}' % why)
     done = run("purge", "a/b", "--admin", gateway.url)
     assert (done.code, done.out) == (COULD_NOT, "purged in this replica only: a/b\n")
-    said = "Redis refuses SET" if why else "Redis did not answer in time"
-    assert done.err.startswith(f"error: the other replicas are not notified: {said};")
+    cause = "Redis refuses SET" if why else "Redis did not answer in time"
+    assert done.err.startswith(f"error: the other replicas are not notified: {cause};")
 
 
 def test_an_unknown_policy_is_exit_1(run, listening):
@@ -95,8 +95,8 @@ def test_whatever_else_answers_is_exit_2(run, listening, status, body, words):
     assert done.err.count("\n") == 1
 
 
-def test_nobody_there_is_exit_2(run):
-    """It says where it looked."""
+def test_no_gateway_is_exit_2(run):
+    """The error names the URL."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -106,7 +106,7 @@ def test_nobody_there_is_exit_2(run):
 
 
 def test_something_that_speaks_no_http_is_exit_2(run):
-    """Whatever it says."""
+    """The error is that of a server without HTTP."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():

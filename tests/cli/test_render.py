@@ -1,4 +1,4 @@
-"""``render``: what kubectl is to apply, and what the operator is told beside it."""
+"""``render``: the objects for kubectl, and the warnings and errors beside them."""
 
 import base64
 import json
@@ -52,7 +52,7 @@ def test_json(run, written):
 
 @pytest.mark.parametrize("form", ["yaml", "json"])
 def test_loads_again(run, written, form):
-    """What is rendered is a configuration to our own loader as well, without a mistake."""
+    """What is rendered is a configuration to our own loader as well, without an error."""
     rendered = run("render", written(policy("a"), validating=[policy("v")]), *SERVICE, "-o", form).out
     again = load([SourceText(name="rendered", content=rendered.encode())])
     assert again.errors == ()
@@ -96,7 +96,7 @@ def test_choices_from_the_environment(run, written):
     assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["gw", "a", "b"]
 
 
-def test_warnings_are_told(run, written):
+def test_warnings(run, written):
     """Warnings go to the error output, and no CA is one; the output is still what kubectl takes."""
     done = run("render", written(policy("a"), policy("none", rules=[])), *SERVICE)
     assert done.code == 0
@@ -105,8 +105,8 @@ def test_warnings_are_told(run, written):
     assert len(documents(done)) == 2
 
 
-def test_mistakes(run, written):
-    """A configuration with a mistake is not rendered: the mistakes on the error output, nothing to apply; exit 1."""
+def test_errors(run, written):
+    """A configuration with an error is not rendered: the errors on the standard error, no objects; exit 1."""
     done = run("render", written(policy("a"), policy("b", matchPolicy="Never")), *SERVICE)
     assert (done.code, done.out) == (1, "")
     assert "policies[1].matchPolicy: Unsupported value" in done.err
@@ -116,8 +116,8 @@ def test_mistakes(run, written):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "exactly one of service and url"),
-        ([*SERVICE, "--url", "https://gw.example.com"], "exactly one of service and url"),
+        ([], "exactly one of --service and --url"),
+        ([*SERVICE, "--url", "https://gw.example.com"], "exactly one of --service and --url"),
         (["--service", "gateway"], "is not NAMESPACE/NAME"),
         (["--service", "gw/"], "name: a lowercase RFC 1123 label"),
         (["--service", "Gw/gateway"], "namespace: a lowercase RFC 1123 label"),
@@ -136,7 +136,7 @@ def test_mistakes(run, written):
     ],
 )
 def test_wrong_usage(run, written, arguments, message):
-    """What cannot be is told, with what was given; exit 2."""
+    """An invalid option is reported with its value; exit 2."""
     done = run("render", written(policy("a")), *arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err

@@ -1,4 +1,4 @@
-"""``--resolve``: a name that is no webhook's is a slip of the pen, and is told before anybody waits for a call."""
+"""``--resolve``: a name that matches no webhook is reported before a call waits for it."""
 
 import json
 
@@ -27,7 +27,7 @@ def workers():
 
 @pytest.fixture
 def warned(run, tmp_path):
-    """What ``review`` warns of, with these names resolved; it calls nobody."""
+    """The warnings of ``review`` with these names; it makes no call."""
 
     def review(*names, webhooks=True):
         services = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["services"]}
@@ -47,14 +47,14 @@ def test_names_of_webhooks(warned):
 
 
 @pytest.mark.parametrize("name", ["judge.hook.svc:443", "judge.hooks.svc:8443", "judge:443"])
-def test_names_of_nobody(warned, name):
-    """The warning says which names there are."""
-    (told,) = warned(name, "judge.hooks.svc:443")
-    assert told.startswith(f"warning: --resolve {name} matches no webhook of the configuration")
-    assert told.endswith("; webhooks: Hooks.example.com:8443, judge.hooks.svc:443")
+def test_names_without_a_webhook(warned, name):
+    """The warning lists the names of the webhooks."""
+    (warning,) = warned(name, "judge.hooks.svc:443")
+    assert warning.startswith(f"warning: --resolve {name} matches no webhook of the configuration")
+    assert warning.endswith("; webhooks: Hooks.example.com:8443, judge.hooks.svc:443")
 
 
 def test_no_webhooks(warned):
-    """Where there is none, that is said."""
-    (told,) = warned("judge.hooks.svc:443", webhooks=False)
-    assert told.endswith("; webhooks: none")
+    """Without webhooks, the warning states that."""
+    (warning,) = warned("judge.hooks.svc:443", webhooks=False)
+    assert warning.endswith("; webhooks: none")

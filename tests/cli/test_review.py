@@ -1,4 +1,4 @@
-"""``admission-gateway review``: what would become of a request, told without a cluster; and nothing left running."""
+"""``admission-gateway review``: decides requests without a cluster, and leaves nothing running."""
 
 import json
 import os
@@ -68,8 +68,8 @@ def file(tmp_path):
     return write
 
 
-def told(done):
-    """What the command has to say. (gRPC complains of the loops of other tests in this process, which have gone.)"""
+def errors_of(done):
+    """The command's errors. (gRPC logs errors about the closed loops of other tests in this process.)"""
     return [line for line in done.err.splitlines() if line.startswith("error: ")]
 
 
@@ -80,7 +80,7 @@ def test_a_shadow_is_neither_waited_for_nor_called(run_process, tmp_path):
     workers = {"understudy": {"command": ["python", str(UNDERSTUDY), "1"]}}
     documents = []
     for more, fields in (({}, {}), ({"next": "127.0.0.1:1"}, {"shadow": {"worker": "next"}})):
-        about = [policy("tell", worker="understudy", **fields)]
+        about = [policy("report", worker="understudy", **fields)]
         path.write_text(source(workers=workers | more, validating=about))
         done = run_process("review", "--policies", path, "--worker-startup-timeout", 1000, "-o", "json", reviewed)
         assert done.code == ALLOWED
@@ -91,7 +91,7 @@ def test_a_shadow_is_neither_waited_for_nor_called(run_process, tmp_path):
 
 
 def test_a_queue_without_a_redis_is_not_waited_for(run_process, file, tmp_path):
-    """Nobody can come there: its policy fails at once, however long workers are waited for, and says what to give."""
+    """No worker is reachable without it: its policy fails at once, and the message names the option."""
     worker = {
         "apiVersion": "admission-gateway.dev/v1alpha1",
         "kind": "Worker",
@@ -171,7 +171,7 @@ def test_validate_sees_what_mutate_made(examples):
 
 
 def test_a_refusal_is_the_api_servers(examples):
-    """Status, code and full wording; and whose answer it is."""
+    """Status, code and the complete message, and the entry that refuses."""
     documents, _ = examples
     document = documents["7-pod-privileged.json", "validating"]
     entry = document["refusedBy"]
@@ -184,7 +184,7 @@ def test_a_refusal_is_the_api_servers(examples):
 
 
 def test_why_a_policy_is_not_called(examples):
-    """Each policy says whether it matched, and if not, what said no."""
+    """Each policy is listed with whether it matched, and if not, why."""
     documents, _ = examples
     document = documents["6-pod-exec.json", "validating"]
     calls = [call for visit in document["entries"] for call in visit["policies"]]
@@ -225,7 +225,7 @@ def test_nothing_is_left_running(run_process):
 @pytest.mark.integration
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_an_interrupted_review_is_no_verdict(no_consumer, file, number):
-    """While it waits for a worker, it says for whom; a signal ends it with exit code 2, and no traceback."""
+    """While it waits for a worker, it prints its name; a signal ends it with exit code 2, and no traceback."""
     process = subprocess.Popen(
         [
             COMMAND,
@@ -252,9 +252,9 @@ def test_an_interrupted_review_is_no_verdict(no_consumer, file, number):
 
 
 def test_allowed_is_0(reviewed, free, file):
-    """Nobody is about this request."""
+    """No policy matches the request."""
     done = reviewed(free, file(CREATE))
-    assert (done.code, told(done)) == (ALLOWED, [])
+    assert (done.code, errors_of(done)) == (ALLOWED, [])
     assert "no policy matches this request" in done.out
 
 
@@ -266,7 +266,7 @@ def test_a_failure_under_fail_is_1(reviewed, no_consumer, file):
 
 
 def test_a_failure_under_ignore_is_0(reviewed, no_consumer, file):
-    """It is let pass, loudly."""
+    """The failure is ignored, and reported."""
     done = reviewed(no_consumer(failurePolicy="Ignore"), file(CREATE))
     assert done.code == ALLOWED
     assert "failed, ignored by failurePolicy Ignore" in done.out
@@ -370,13 +370,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_review_is_told_in_one_line(reviewed, no_consumer, file, name):
+def test_what_is_no_review_is_reported_in_one_line(reviewed, no_consumer, file, name):
     """Which file, what is wrong; exit code 2; the next file is decided."""
     content, why = BAD[name]
     path = file(content, "bad")
     done = reviewed(no_consumer(), path, file(CREATE))
     assert done.code == COULD_NOT
-    (line,) = told(done)
+    (line,) = errors_of(done)
     assert line.startswith(f"error: {path}")
     assert why in line
     assert "refused, 500 InternalError" in done.out
@@ -420,8 +420,8 @@ def test_policies_that_cannot_be_read(reviewed, file, tmp_path):
     assert "cannot be read: No such file" in done.err
 
 
-def test_a_policy_with_a_mistake_is_a_failure(reviewed, no_consumer, file):
-    """As serve would start with it: the mistake is told, and the policy fails where it matches."""
+def test_a_policy_with_an_error_is_a_failure(reviewed, no_consumer, file):
+    """As in serve: the error is reported, and the policy fails for each request that it matches."""
     done = reviewed(no_consumer(timeoutSeconds=99), file(CREATE))
     assert done.code == DENIED
     assert "policies[0].timeoutSeconds: Invalid value" in done.err
@@ -429,7 +429,7 @@ def test_a_policy_with_a_mistake_is_a_failure(reviewed, no_consumer, file):
 
 
 def test_what_would_move_the_cursor_is_not_printed(reviewed, no_consumer, file):
-    """A request's own texts are somebody else's."""
+    """Texts of a request are printed without control characters."""
     review = json.loads(CREATE)
     review["request"]["name"] = "a\x1b[2Jb"
     done = reviewed(no_consumer(), file(json.dumps(review)))

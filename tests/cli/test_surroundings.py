@@ -43,8 +43,8 @@ def run(arguments, redirections="", environment=None, **kwargs):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("arguments", [CHECK, RENDER, REVIEW], ids=lambda each: each[0])
-def test_an_output_that_cannot_be_written_is_told(arguments):
-    """A full disk is status 2 and a line: status 1 would say that somebody was denied, or is mistaken."""
+def test_an_output_that_cannot_be_written_is_reported(arguments):
+    """A full disk is status 2 and a line: status 1 would mean a denial or an error in the configuration."""
     ended = run(arguments, "> /dev/full")
     assert ended.returncode == 2
     assert b"error: the output cannot be written: No space left on device" in ended.stderr
@@ -62,8 +62,8 @@ def test_a_reader_that_has_left_is_no_verdict(arguments):
         os.close(writer)
     assert ended.returncode == 2
     # On a machine that is busy, the workers keep the command waiting, and it says so.
-    said = ended.stderr.splitlines()
-    assert [line for line in said if not line.startswith(b"waiting for the workers: ")] == []
+    lines = ended.stderr.splitlines()
+    assert [line for line in lines if not line.startswith(b"waiting for the workers: ")] == []
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
