@@ -220,7 +220,7 @@ def _watch_standard_input(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) 
                 pass
         except OSError:
             pass  # there is no standard input, so there is no supervisor
-        _LOG.info("standard input has ended: whoever started this worker is gone")
+        _LOG.info("standard input has ended: the parent process is gone; stopping")
         loop.call_soon_threadsafe(stop.set)
 
     threading.Thread(target=wait_for_the_end, name="supervisor", daemon=True).start()

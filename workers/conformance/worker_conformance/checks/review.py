@@ -24,7 +24,7 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 async def fails(worker: Subject, call: worker_pb2.PolicyCall, what: str, reason: int | None = None) -> None:
-    """See that a call is a failure, with this reason if one is given."""
+    """Expect a call to fail, with this reason if one is given."""
     outcome = await worker.client.review(call)
     expect(outcome.WhichOneof("verdict") == "failure", f"a failure for {what}", shown(outcome))
     expect(outcome.failure.message, f"a message in the failure for {what}", shown(outcome))
@@ -266,5 +266,5 @@ def same(one: worker_pb2.Outcome, other: worker_pb2.Outcome) -> bool:
 
 def _is_about_the_call(error: grpc.aio.AioRpcError, what: str) -> None:
     """Expect a status about the call; UNAVAILABLE and DEADLINE_EXCEEDED are about the worker."""
-    gone = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
-    expect(error.code() not in gone, f"a status such as INVALID_ARGUMENT for {what}", error.code().name)
+    of_the_worker = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+    expect(error.code() not in of_the_worker, f"a status such as INVALID_ARGUMENT for {what}", error.code().name)
