@@ -7,25 +7,25 @@ import dev.admissiongateway.worker.Pointers;
 import java.util.List;
 
 /**
- * One container in an object.
+ * A container in an object.
  *
- * @param list the place of the list that holds it, as tokens: {@code [spec, containers]}
- * @param index its place in that list
- * @param value the container as it would be stored
- * @param before the container of that name in the same list as it is stored; null: there is none
+ * @param list the path of its list: {@code [spec, containers]}
+ * @param index in that list
+ * @param value the new container
+ * @param before the stored container of the same name and list; null: none
  */
 record Container(List<String> list, int index, ObjectNode value, ObjectNode before) {
-    /** Its name, as far as there is one. */
+    /** Its name, or {@code ""}. */
     String name() {
         return Trees.text(value.get("name"));
     }
 
-    /** Its place in Kubernetes' notation: {@code spec.containers[0]}. */
+    /** Its path in Kubernetes' notation: {@code spec.containers[0]}. */
     String field() {
         return String.join(".", list) + "[" + index + "]";
     }
 
-    /** A place below it, as a JSON Pointer over the object. */
+    /** The JSON Pointer of a value in it. */
     String pointer(Object... below) {
         return Pointers.pointer(list.toArray()) + Pointers.pointer(index) + Pointers.pointer(below);
     }

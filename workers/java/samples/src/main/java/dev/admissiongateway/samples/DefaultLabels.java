@@ -19,10 +19,9 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * {@code default-labels}: labels that an object lacks are added; one that it has is never
- * overwritten.
+ * {@code default-labels} adds missing labels, and never overwrites an existing one.
  *
- * <p>Not on subresources, whose objects have no labels of their own or cannot change them.
+ * <p>It ignores subresources, whose objects have no labels of their own or cannot change them.
  */
 final class DefaultLabels {
     private static final Set<String> JUDGED = Set.of("CREATE", "UPDATE");
@@ -32,7 +31,7 @@ final class DefaultLabels {
     /**
      * Settings of default-labels.
      *
-     * @param labels the value of each label that is added where it is missing
+     * @param labels the labels to add, with their values
      */
     record Settings(@JsonProperty(required = true) Map<String, String> labels) {}
 
@@ -45,7 +44,7 @@ final class DefaultLabels {
                 .judge(DefaultLabels::judge);
     }
 
-    /** What Kubernetes would not accept as a label. */
+    /** Reports labels that Kubernetes would reject. */
     private static List<Finding> check(Settings settings) {
         List<Finding> found = new ArrayList<>();
         settings.labels()

@@ -19,15 +19,13 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * {@code default-resources}: containers and init containers that lack requests or limits get the
- * operator's.
+ * {@code default-resources} adds missing requests and limits to containers and init containers.
  *
  * <p>"If a limit is specified, but no request, ... the request defaults to the limit", and "a
- * request must be less than or equal to the limit", says Kubernetes; so a default never makes a
- * request exceed a limit: where it would, that default is left out and the user is warned. Left
- * alone are containers whose resources an UPDATE does not touch (those of Pods and Jobs are
- * immutable), and Pods with resources of their own ({@code spec.resources}), which their containers
- * share.
+ * request must be less than or equal to the limit", says Kubernetes. So the policy omits a default
+ * with which a request would exceed its limit, and warns the user. It ignores containers whose
+ * resources an UPDATE does not change (those of Pods and Jobs are immutable), and Pods with
+ * resources of their own ({@code spec.resources}), which their containers share.
  */
 final class DefaultResources {
     private static final Set<String> JUDGED = Set.of("CREATE", "UPDATE");
@@ -35,8 +33,8 @@ final class DefaultResources {
     private static final String LIMITS = "limits";
 
     /**
-     * What can be requested below its limit. Huge pages and extended resources cannot: "you cannot
-     * overcommit".
+     * The resources whose request may be below the limit. For huge pages and extended resources
+     * "you cannot overcommit".
      */
     private static final List<String> RESOURCES = List.of("cpu", "memory", "ephemeral-storage");
 
@@ -80,7 +78,7 @@ final class DefaultResources {
                 .judge(DefaultResources::judge);
     }
 
-    /** What is no quantity, is negative, or contradicts the other default. */
+    /** Reports defaults that are invalid, negative, or contradict each other. */
     private static List<Finding> check(Settings settings) {
         List<Finding> found = new ArrayList<>();
         Map<String, BigDecimal> requests = checked(REQUESTS, settings.requests(), found);
@@ -150,13 +148,15 @@ final class DefaultResources {
         }
         JsonNode before = container.before().get("resources");
         JsonNode now = container.value().get("resources");
-        if (Trees.isEmpty(before) || Trees.isEmpty(now)) { // missing, null and empty are the same
+        if (Trees.isEmpty(before) || Trees.isEmpty(now)) { // missing, null and empty are equal
             return Trees.isEmpty(before) && Trees.isEmpty(now);
         }
         return Trees.isSame(before, now);
     }
 
-    /** The defaults that the container lacks, by kind; one that cannot stand becomes a warning. */
+    /**
+     * The defaults that the container lacks, by kind, and a warning for each that cannot be added.
+     */
     private static Map<String, Map<String, String>> missing(
             Container container, Settings settings, List<String> warnings) {
         ObjectNode requests = Trees.object(container.value(), List.of("resources", REQUESTS));
@@ -198,7 +198,7 @@ final class DefaultResources {
         return added;
     }
 
-    /** Adds them, with the objects that are missing on the way. */
+    /** Adds the defaults, with missing parent objects. */
     private static void addTo(
             Patch patch, Container container, Map<String, Map<String, String>> added) {
         if (added.isEmpty()) {
@@ -222,8 +222,8 @@ final class DefaultResources {
     }
 
     /**
-     * Whether a request does not exceed a limit. What is no quantity fits nothing; the API server
-     * will refuse it.
+     * Whether a request is at most its limit. An invalid quantity never fits; the API server will
+     * reject it.
      */
     private static boolean fits(JsonNode request, JsonNode limit) {
         try {

@@ -1,12 +1,12 @@
 package dev.admissiongateway.samples;
 
 /**
- * Globs as the shell and Python's fnmatch have them: {@code *} is any text, slashes too; {@code ?}
- * one character; {@code [a-c]} one of these; {@code [!a-c]} one that is none of these; a {@code [}
- * without its {@code ]} is itself. Upper and lower case differ.
+ * Globs as in the shell and in Python's fnmatch: {@code *} matches any text, slashes included,
+ * {@code ?} any character, {@code [a-c]} one of these and {@code [!a-c]} any other; a {@code [}
+ * without {@code ]} matches itself. Globs are case-sensitive.
  *
- * <p>A star that turns out to have taken too little takes one character more, and only the last
- * star has to be tried again: so time grows with the text times the glob, and never beyond.
+ * <p>A match backtracks to the last star only, so its time is limited by the product of the
+ * lengths.
  */
 final class Globs {
     private final int[] glob;
@@ -47,7 +47,7 @@ final class Globs {
         return at == glob.length;
     }
 
-    /** Where the set that begins at a place ends, at its bracket; -1: it is no set. */
+    /** The index of the bracket that ends the set at an index; -1: none. */
     private int endOfSet(int at) {
         if (glob[at] != '[') {
             return -1;
@@ -56,7 +56,7 @@ final class Globs {
         if (end < glob.length && glob[end] == '!') {
             end++;
         }
-        if (end < glob.length && glob[end] == ']') { // the first one belongs to the set
+        if (end < glob.length && glob[end] == ']') { // the first one is a member
             end++;
         }
         while (end < glob.length && glob[end] != ']') {

@@ -17,7 +17,7 @@ import java.util.Locale;
 import java.util.Set;
 
 /**
- * {@code image-registry}: images of one registry are taken from another, such as a mirror.
+ * {@code image-registry} rewrites images of one registry to another, such as a mirror.
  *
  * <p>An image is written {@code [REGISTRY[:PORT]/]PATH[:TAG][@DIGEST]}. Short names are Docker's:
  * the first component is a registry only if it has a {@code .} or a {@code :} or is {@code
@@ -26,9 +26,9 @@ import java.util.Set;
  * docker.io/library/nginx}, and {@code user/app} is {@code docker.io/user/app}. Tag and digest stay
  * as they are.
  *
- * <p>What lies in the new place already stays, so that a second run changes nothing. So does an
- * image that an UPDATE does not touch: to rewrite it would restart a running Pod whose label
- * somebody changes.
+ * <p>Images that are already in the target registry stay, so that a second run changes nothing. So
+ * does an image that an UPDATE does not change: rewriting it would restart a running Pod when a
+ * client changes a label.
  */
 final class ImageRegistry {
     private static final String DOCKER_HUB = "docker.io";
@@ -47,7 +47,7 @@ final class ImageRegistry {
      *
      * @param source {@code from}: a registry such as {@code docker.io}, or a path in one such as
      *     {@code registry.example.com/team}
-     * @param target {@code to}: the registry, with or without a path, that takes its place
+     * @param target {@code to}: the new registry, with or without a path
      */
     record Settings(
             @JsonProperty(value = "from", required = true) String source,
@@ -60,11 +60,11 @@ final class ImageRegistry {
                 .writes(PodSpecs.places(PodSpecs.ALL, "image"))
                 .description(
                         "Rewrites images of one registry to another, in Pods and in the templates"
-                            + " of what creates Pods.")
+                                + " of what creates Pods.")
                 .judge(ImageRegistry::judge);
     }
 
-    /** What is no registry, and what would never rewrite anything. */
+    /** Reports invalid registries, and settings that never rewrite an image. */
     private static List<Finding> check(Settings settings) {
         List<Finding> found = new ArrayList<>();
         checkPlace("/from", settings.source(), found);
@@ -90,7 +90,7 @@ final class ImageRegistry {
         if (!PLACE.matches(place) || !isRegistry(first(place))) {
             String wanted =
                     "a registry with or without a path, such as docker.io or"
-                        + " mirror.example.com/hub";
+                            + " mirror.example.com/hub";
             found.add(
                     new SettingsError(pointer, "must be " + wanted + ", is " + Json.quoted(place)));
         }
@@ -116,11 +116,11 @@ final class ImageRegistry {
         return Answer.patch(patch);
     }
 
-    /** The image in its new place; null: it stays where it is. */
+    /** The image in the target registry; null: it stays. */
     static String rewritten(String image, Settings settings) {
         String whole = normalized(image);
-        // As it is written, too: what was moved to a target such as docker.io/a reads as
-        // docker.io/library/a the next time.
+        // The image as written is compared too: in the second run, one moved to a target such as
+        // docker.io/a normalizes to docker.io/library/a.
         if (rest(whole, settings.target()) != null || rest(image, settings.target()) != null) {
             return null;
         }
@@ -158,8 +158,8 @@ final class ImageRegistry {
     }
 
     /**
-     * What follows a place in a normalized image: a path, or a repository's tag or digest; null: it
-     * lies elsewhere.
+     * The rest of a normalized image below a registry or path: a path, a tag or a digest; null: the
+     * image is elsewhere.
      */
     private static String rest(String whole, String place) {
         if (!whole.startsWith(place)) {
@@ -169,7 +169,7 @@ final class ImageRegistry {
         String ends =
                 place.contains("/")
                         ? "/:@"
-                        : "/"; // behind a registry alone, a colon begins its port
+                        : "/"; // after a registry without a path, a colon begins the port
         return rest.isEmpty() || ends.indexOf(rest.charAt(0)) >= 0 ? rest : null;
     }
 }

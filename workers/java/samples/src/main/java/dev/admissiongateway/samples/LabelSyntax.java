@@ -3,7 +3,7 @@ package dev.admissiongateway.samples;
 import com.google.re2j.Pattern;
 
 /**
- * What Kubernetes accepts as a label's key and value (k8s.io/apimachinery/pkg/util/validation).
+ * The syntax of label keys and values in Kubernetes (k8s.io/apimachinery/pkg/util/validation).
  *
  * <p>A key is an optional prefix and a name: "name part must consist of alphanumeric characters,
  * '-', '_' or '.', and must start and end with an alphanumeric character" in at most 63 characters;
@@ -18,7 +18,9 @@ final class LabelSyntax {
 
     private LabelSyntax() {}
 
-    /** Whether it can be a label's key, such as {@code team} or {@code app.kubernetes.io/name}. */
+    /**
+     * Whether a text is a valid label key, such as {@code team} or {@code app.kubernetes.io/name}.
+     */
     static boolean isKey(String key) {
         int slash = key.lastIndexOf('/');
         if (slash < 0) {
@@ -30,7 +32,7 @@ final class LabelSyntax {
                 && NAME.matches(key.substring(slash + 1));
     }
 
-    /** Whether it can be a label's value. */
+    /** Whether a text is a valid label value. */
     static boolean isValue(String value) {
         return value.isEmpty() || NAME.matches(value);
     }

@@ -15,13 +15,12 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * {@code no-privileged}: no container runs privileged, init and ephemeral containers included.
+ * {@code no-privileged} denies privileged containers, init and ephemeral containers included.
  *
- * <p>Judged are Pods (with their {@code ephemeralcontainers}) and the templates of what creates
- * Pods, so that the author of a Deployment is told, and not its ReplicaSet. A container that was
- * privileged before, with the same image, is not judged again: such an UPDATE does not bring it,
- * and to deny it would keep old Pods from being labelled or deleted. What a template still creates
- * is judged as a Pod.
+ * <p>It checks Pods (with their {@code ephemeralcontainers}) and Pod templates, so that the client
+ * that creates a Deployment sees the denial. It ignores a container that was privileged before,
+ * with the same image: the UPDATE does not add it, and a denial would prevent labels on old Pods
+ * and their deletion. Pods from an old template are still checked.
  */
 final class NoPrivileged {
     private static final Set<String> JUDGED = Set.of("CREATE", "UPDATE");
@@ -31,8 +30,8 @@ final class NoPrivileged {
     /**
      * Settings of no-privileged.
      *
-     * @param exemptImages globs of images that may run privileged, compared with the image as it is
-     *     written; {@code *} matches slashes too, as in {@code registry.example.com/agents/*}
+     * @param exemptImages globs of images that may run privileged, compared with the image as
+     *     written. {@code *} also matches slashes, as in {@code registry.example.com/agents/*}
      */
     record Settings(List<String> exemptImages) {
         Settings {
@@ -48,7 +47,7 @@ final class NoPrivileged {
                                 PodSpecs.ALL, "name", "image", "securityContext/privileged"))
                 .description(
                         "Denies privileged containers in Pods and in the templates of what creates"
-                            + " Pods.")
+                                + " Pods.")
                 .judge(NoPrivileged::judge);
     }
 

@@ -8,12 +8,11 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Regular expressions, RE2's: whatever the pattern and the text, a match takes time in proportion
- * to the text. Java's own backtrack: {@code (a+)+} against thirty letters holds a thread up for
- * minutes.
+ * Regular expressions of RE2, whose matches take time in proportion to the text. Those of the JDK
+ * backtrack: {@code (a+)+} against thirty letters blocks a thread for minutes.
  */
 final class Patterns {
-    /** Those used last: a few for each policy of a configuration. */
+    /** The most recently used patterns: a few for each policy of a configuration. */
     private static final int KEPT = 128;
 
     private static final Map<String, Pattern> COMPILED =
@@ -29,7 +28,7 @@ final class Patterns {
 
     private Patterns() {}
 
-    /** Whether it is a regular expression. */
+    /** Whether a text is a regular expression. */
     static boolean isPattern(String text) {
         try {
             compiled(text);

@@ -13,10 +13,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Where Pods are described: in a Pod itself, and in the templates of what creates Pods.
+ * Finds PodSpecs: in Pods, and in the templates of objects that create Pods.
  *
- * <p>A container that an UPDATE leaves as it was is not the request's doing; {@link
- * Container#before} tells.
+ * <p>{@link Container#before} shows whether an UPDATE changes a container.
  */
 final class PodSpecs {
     static final List<String> RUNNING = List.of("initContainers", "containers");
@@ -34,9 +33,8 @@ final class PodSpecs {
     private record GroupKind(String group, String kind) {}
 
     /**
-     * The path to the PodSpec in each kind of Kubernetes' own that has one. In the subresources of
-     * a Pod that change containers ({@code ephemeralcontainers}, {@code resize}) the object is the
-     * Pod.
+     * The path to the PodSpec in each built-in kind that has one. In the subresources of a Pod that
+     * change containers ({@code ephemeralcontainers}, {@code resize}) the object is the Pod.
      */
     private static final Map<GroupKind, List<String>> BY_KIND =
             Map.of(
@@ -52,13 +50,13 @@ final class PodSpecs {
 
     private PodSpecs() {}
 
-    /** Where the PodSpec is in the request's object; null: its kind has none. */
+    /** The path of the PodSpec in the request's object; null: its kind has none. */
     static List<String> pathOf(Request request) {
         GroupVersionKind kind = request.kind();
         return kind == null ? null : BY_KIND.get(new GroupKind(kind.group(), kind.kind()));
     }
 
-    /** The containers of the request's object in these lists of its PodSpec. */
+    /** The containers in these lists of the PodSpec. */
     static List<Container> containers(Request request, List<String> lists) {
         List<Container> found = new ArrayList<>();
         List<String> path = pathOf(request);
@@ -82,7 +80,7 @@ final class PodSpecs {
         return found;
     }
 
-    /** What a policy claims that reads these members of containers, before and after. */
+    /** The inputs for these members of containers, in object and oldObject. */
     static List<String> claims(List<String> lists, String... members) {
         List<String> claims = new ArrayList<>();
         for (String whole : List.of("object", "oldObject")) {
@@ -101,7 +99,7 @@ final class PodSpecs {
         return claims;
     }
 
-    /** What a policy writes that changes this member of containers. */
+    /** The writes for this member of containers. */
     static List<String> places(List<String> lists, String member) {
         List<String> places = new ArrayList<>();
         for (List<String> path : PATHS) {

@@ -43,15 +43,13 @@ final class Quantities {
     private static final int PLACES = 9;
 
     /**
-     * Characters of a quantity that is read: the largest has 19 digits before and 9 after the
-     * point; the rest is somebody's joke.
+     * The longest accepted text. The largest quantity has 19 digits before and 9 after the point.
      */
     private static final int LONGEST = 128;
 
     /**
-     * Powers of ten beyond these are taken for these: times 10^256 every number is beyond LARGEST,
-     * and times 10^-256 one of at most 128 digits is below the smallest step. So a 1e999999999
-     * costs nothing.
+     * Caps exponents: with 10^256 every number exceeds LARGEST, and with 10^-256 one of at most 128
+     * digits is below the smallest step. So 1e999999999 costs no memory.
      */
     private static final int EXPONENTS = 256;
 
@@ -60,8 +58,8 @@ final class Quantities {
     /**
      * The exact value of a quantity, capped and rounded up as Kubernetes does.
      *
-     * @param value as it stands in JSON: mostly text, sometimes a number
-     * @throws IllegalArgumentException it is no quantity
+     * @param value in JSON: a string or a number
+     * @throws IllegalArgumentException the value is not a quantity
      */
     static BigDecimal quantity(JsonNode value) {
         String written = text(value);
@@ -83,7 +81,7 @@ final class Quantities {
         return exact.signum() < 0 ? magnitude.negate() : magnitude;
     }
 
-    /** As it stands in JSON: a text as it is, a number as JSON writes it. */
+    /** The text of a quantity in JSON: a string, or a number as written. */
     static String text(JsonNode written) {
         return written.isTextual() ? written.textValue() : Json.quoted(written);
     }
@@ -96,7 +94,7 @@ final class Quantities {
         return number.scaleByPowerOfTen(3 * (DECIMAL.indexOf(suffix) - NO_POWER));
     }
 
-    /** {@code 1.} and {@code .5} are numbers for Kubernetes; for Java only {@code .5} is. */
+    /** {@code 1.} and {@code .5} are numbers in Kubernetes; in Java only {@code .5} is. */
     private static String number(String written) {
         return written.endsWith(".") ? written + "0" : written;
     }

@@ -20,12 +20,12 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * {@code required-labels}: every object has the labels that the operator wants, with values that
+ * {@code required-labels} denies objects without the required labels, or with values that do not
  * match.
  *
- * <p>All missing and mismatching labels are named at once. Not judged are a DELETE and a CONNECT,
- * which bring no object, and subresources: a Scale has no labels of its own, and nobody can label a
- * Node through its status.
+ * <p>One denial reports all labels. The policy ignores DELETE and CONNECT, which have no object,
+ * and subresources: a Scale has no labels of its own, and a client cannot label a Node through its
+ * status.
  */
 final class RequiredLabels {
     private static final Set<String> JUDGED = Set.of("CREATE", "UPDATE");
@@ -49,7 +49,7 @@ final class RequiredLabels {
                 .judge(RequiredLabels::judge);
     }
 
-    /** What cannot be a label's key, and what is no regular expression. */
+    /** Reports invalid label keys and regular expressions. */
     private static List<Finding> check(Settings settings) {
         List<Finding> found = new ArrayList<>();
         settings.labels()

@@ -3,17 +3,17 @@ package dev.admissiongateway.samples;
 import dev.admissiongateway.worker.Worker;
 
 /**
- * Policies worth having, each in a class of its own, and the worker that serves them.
+ * Useful policies, each in its own class, and the worker that serves them.
  *
- * <p>All of them are pure functions of their documents, claim what they read, and are idempotent:
- * called again about an object that they have changed, they change nothing. Those which look into
- * containers leave alone what an UPDATE did not bring: most of a Pod is immutable, and nobody who
- * sets an annotation on a Deployment expects a rollout.
+ * <p>They are pure functions of their documents, claim what they read, and are idempotent: called
+ * again with an object that they have changed, they change nothing. Policies for containers ignore
+ * what an UPDATE does not change: most of a Pod is immutable, and an annotation on a Deployment
+ * must not cause a rollout.
  */
 public final class Samples {
     private Samples() {}
 
-    /** The worker that holds them. */
+    /** The worker. */
     public static Worker worker() {
         return new Worker("samples", "0.1.0")
                 .register(DefaultLabels.policy())
@@ -24,7 +24,7 @@ public final class Samples {
                 .register(Sidecar.policy());
     }
 
-    /** Serves them. */
+    /** Serves the policies. */
     public static void main(String[] arguments) {
         worker().main(arguments);
     }

@@ -17,19 +17,19 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * {@code sidecar}: a container is added to each Pod, once.
+ * {@code sidecar} adds a container to each Pod, once.
  *
- * <p>A container whose {@code restartPolicy} is {@code Always} is a sidecar in Kubernetes' own
- * sense and goes to the init containers, behind those that are there; any other goes to the
- * containers. Only when a Pod is created, for later its containers are immutable. Not added:
+ * <p>A container whose {@code restartPolicy} is {@code Always} is a sidecar as Kubernetes defines
+ * it, and is appended to the init containers; any other is appended to the containers. It is added
+ * only on CREATE, because containers are immutable later. It is not added:
  *
  * <ul>
- *   <li>where a container of that name exists, so that a second run changes nothing (names are
- *       unique over all of a Pod's containers; if an init container that ends has the name, the
- *       user is warned);
- *   <li>to mirror Pods, which the kubelet makes from files: the API server cannot change what they
- *       run;
- *   <li>where the Pod's annotation says {@code false}.
+ *   <li>if a container of that name exists, so that a second run changes nothing (names are unique
+ *       in a Pod; if an init container without {@code restartPolicy: Always} has the name, the user
+ *       gets a warning);
+ *   <li>to mirror Pods, which the kubelet creates from files: the API server cannot change their
+ *       containers;
+ *   <li>if the Pod's annotation is {@code false}.
  * </ul>
  */
 final class Sidecar {
@@ -42,7 +42,7 @@ final class Sidecar {
     /**
      * Settings of sidecar.
      *
-     * @param container a v1 Container; what it mounts must exist in the Pods
+     * @param container a v1 Container; the volumes that it mounts must exist in the Pods
      * @param annotation the key of a Pod's annotation which, with the value {@code false}, keeps
      *     the sidecar out
      */
@@ -65,7 +65,7 @@ final class Sidecar {
                 .judge(Sidecar::judge);
     }
 
-    /** What every container needs. */
+    /** Checks the required fields of a container. */
     private static List<Finding> check(Settings settings) {
         List<Finding> found = new ArrayList<>();
         for (String name : List.of("name", "image")) {

@@ -8,8 +8,8 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * Ways through an object that may be anything: a client has written it, and nobody has checked it
- * yet. What is not there, and what is of another kind, is empty.
+ * Access to objects whose fields the API server may not have validated. An absent value, or one of
+ * another type, is empty.
  */
 final class Trees {
     private static final Comparator<JsonNode> BY_VALUE =
@@ -22,7 +22,7 @@ final class Trees {
 
     private Trees() {}
 
-    /** The object at a path; empty where there is none. */
+    /** The object at a path; empty: none. */
     static ObjectNode object(JsonNode whole, List<String> path) {
         JsonNode found = whole;
         for (String token : path) {
@@ -36,12 +36,12 @@ final class Trees {
         return value != null && value.isTextual() ? value.textValue() : "";
     }
 
-    /** Whether both are the same JSON value; numbers are, however they are written. */
+    /** Whether two JSON values are equal; numbers by their value. */
     static boolean isSame(JsonNode one, JsonNode other) {
         return one == null || other == null ? one == other : one.equals(BY_VALUE, other);
     }
 
-    /** Whether it says nothing: it is missing, null, false, zero, or empty. */
+    /** Whether a value is missing, null, false, zero, or empty. */
     static boolean isEmpty(JsonNode value) {
         if (value == null || value.isNull()) {
             return true;

@@ -10,7 +10,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** Globs match as Python's fnmatchcase does. */
 class GlobsTest {
     @ParameterizedTest
-    @DisplayName("Stars, question marks and sets match what they say.")
+    @DisplayName("Stars, question marks and sets match as in fnmatchcase.")
     @CsvSource({
         "*,'',true",
         "*,a/b,true",
@@ -43,7 +43,7 @@ class GlobsTest {
     }
 
     @Test
-    @DisplayName("No glob makes a text slow.")
+    @DisplayName("No glob makes a match slow.")
     void slow() {
         assertEquals(false, Globs.matches("*a".repeat(1000) + "b", "a".repeat(20_000)));
     }

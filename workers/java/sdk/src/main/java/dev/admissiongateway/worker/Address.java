@@ -4,13 +4,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.regex.Pattern;
 
 /**
- * Where a worker listens, as operators write it: {@code HOST:PORT}, {@code [::1]:PORT} (port 0:
- * any), {@code unix:PATH} or {@code unix:///ABSOLUTE}; a leading {@code dns:///}, which gRPC
- * clients need, is taken off, so that a client's target can be given as it is.
+ * The address on which a worker listens: {@code HOST:PORT}, {@code [::1]:PORT} (port 0: any free
+ * port), {@code unix:PATH} or {@code unix:///ABSOLUTE}. A leading {@code dns:///} is ignored, so
+ * that the target of a gRPC client is a valid address.
  *
- * @param path of a Unix socket; empty: it is none
+ * @param path of a Unix socket; empty: the address is a host and a port
  * @param host a name or an IP address without brackets
- * @param port 0: any that is free
+ * @param port 0: any free port
  */
 record Address(String path, String host, int port) {
     /**
@@ -25,9 +25,9 @@ record Address(String path, String host, int port) {
     private static final String DNS = "dns:///";
 
     /**
-     * Reads an address.
+     * Parses an address.
      *
-     * @throws AddressException it is none
+     * @throws AddressException the address is invalid
      */
     static Address parse(String text) throws AddressException {
         return text.startsWith(UNIX) ? socket(text) : hostAndPort(text);
@@ -82,12 +82,12 @@ record Address(String path, String host, int port) {
         return !path.isEmpty();
     }
 
-    /** The same with the port that was found. */
+    /** The same address with the actual port. */
     Address withPort(int found) {
         return new Address(path, host, found);
     }
 
-    /** As a gRPC client writes it. */
+    /** The form for gRPC clients. */
     @Override
     public String toString() {
         if (isSocket()) {

@@ -3,28 +3,27 @@ package dev.admissiongateway.worker;
 import com.fasterxml.jackson.databind.JsonNode;
 
 /**
- * What a policy answers: allow, deny, or that it could not judge. There is no fourth.
+ * The answer of a policy: allow, deny, or failure.
  *
- * <p>An error is not a verdict: {@link #fail} says that there is none, and the operator's
- * failurePolicy decides what becomes of the request; a denial stands whatever the failurePolicy.
- * The values are immutable and cannot be built wrong: an answer that means nothing throws {@link
- * InvalidAnswerException} where it is made, which makes the policy's outcome a failure. A policy
- * that returns {@code null} allows.
+ * <p>An error is not a verdict. After {@link #fail} the operator's failurePolicy decides about the
+ * request; it never overrides a denial. Answers are immutable and validated: the creation of an
+ * invalid answer throws {@link InvalidAnswerException}, so that the outcome of the call is a
+ * failure. {@code null} means {@link #allow}.
  */
 public sealed interface Answer permits Allow, Deny, Failure {
     /**
-     * Lets the request pass as it is.
+     * Admits the request unchanged.
      *
-     * @return to which warnings, audit annotations and a cache hint can be added
+     * @return an answer with methods that add warnings, audit annotations and a cache hint
      */
     static Allow allow() {
         return Allow.UNCHANGED;
     }
 
     /**
-     * Lets the request not pass: 403 Forbidden, unless {@link Deny#withCode} says otherwise.
+     * Rejects the request, with 403 Forbidden unless {@link Deny#withCode} sets another code.
      *
-     * @param message for the person who was denied: what is wrong and what to do
+     * @param message for the user: what is wrong and what to do
      * @throws InvalidAnswerException the message is null or no Unicode text
      */
     static Deny deny(String message) {
@@ -32,21 +31,21 @@ public sealed interface Answer permits Allow, Deny, Failure {
     }
 
     /**
-     * Lets the request pass changed by a JSON Patch (RFC 6902). Mutating policies only.
+     * Admits the request and changes the object by a JSON Patch (RFC 6902). Mutating policies only.
      *
-     * @param operations paths are over the object; no operation leaves the object as it is
-     * @throws InvalidAnswerException a value that cannot be written as JSON
+     * @param operations their paths start at the object; no operations: no change
+     * @throws InvalidAnswerException a value cannot be encoded as JSON
      */
     static Allow patch(Patch operations) {
         return Allow.changed(Change.jsonPatch(operations));
     }
 
     /**
-     * Lets the request pass changed by a JSON Merge Patch (RFC 7386), where null removes. Mutating
-     * policies only.
+     * Admits the request and changes the object by a JSON Merge Patch (RFC 7386), in which null
+     * removes a member. Mutating policies only.
      *
-     * @param changes a Map, a JsonNode or what else Jackson writes as an object; arrays are
-     *     replaced whole
+     * @param changes a Map, a JsonNode or another value that Jackson encodes as an object; arrays
+     *     are replaced whole
      * @throws InvalidAnswerException not a JSON object, or it cannot be written as JSON
      */
     static Allow merge(Object changes) {
@@ -54,12 +53,12 @@ public sealed interface Answer permits Allow, Deny, Failure {
     }
 
     /**
-     * Lets the request pass with the object as given, which the gateway compares with the one it
-     * sent. Mutating policies only.
+     * Admits the request with this object, which the gateway compares with the one that it sent.
+     * Mutating policies only.
      *
-     * @param whole the object as it should be: {@link Request#object()}, changed, or what else
-     *     Jackson writes as an object. A {@link JsonNode} of the request's keeps each number as it
-     *     was written
+     * @param whole the complete changed object: {@link Request#object()} after changes, or another
+     *     value that Jackson encodes as an object. In a {@link JsonNode} of the request numbers
+     *     keep their text
      * @throws InvalidAnswerException not a JSON object, or it cannot be written as JSON
      */
     static Allow mutated(Object whole) {
@@ -67,10 +66,10 @@ public sealed interface Answer permits Allow, Deny, Failure {
     }
 
     /**
-     * Says that the policy could not judge; the operator's failurePolicy decides.
+     * Reports that the policy has no verdict; the operator's failurePolicy decides.
      *
-     * @param message for the operator, what went wrong in one sentence. It reaches the user under
-     *     failurePolicy Fail
+     * @param message for the operator: what failed, in one sentence. Under failurePolicy Fail the
+     *     user sees it too
      * @throws InvalidAnswerException the message is null or no Unicode text
      */
     static Failure fail(String message) {

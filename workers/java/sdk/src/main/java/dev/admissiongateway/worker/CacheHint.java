@@ -2,12 +2,12 @@ package dev.admissiongateway.worker;
 
 import java.time.Duration;
 
-/** How long a verdict may be reused; it can only shorten what the operator configured. */
+/**
+ * Limits how long the gateway may reuse a verdict. It can only shorten the time that the operator
+ * configured.
+ */
 public final class CacheHint {
-    /**
-     * A hundred years: what is longer does not fit a protobuf Duration (10,000 years), or is a
-     * mistake.
-     */
+    /** A hundred years. A longer time is an error; a protobuf Duration ends at 10,000 years. */
     private static final Duration LONGEST = Duration.ofDays(36_500);
 
     private static final CacheHint NO_STORE = new CacheHint(null);
@@ -18,15 +18,15 @@ public final class CacheHint {
         this.timeToLive = timeToLive;
     }
 
-    /** This verdict must never be reused. */
+    /** Forbids any reuse. */
     public static CacheHint noStore() {
         return NO_STORE;
     }
 
     /**
-     * Reuse it for at most so long.
+     * Limits the reuse to this time.
      *
-     * @throws InvalidAnswerException negative, or longer than a hundred years
+     * @throws InvalidAnswerException the time is negative, or longer than a hundred years
      */
     public static CacheHint atMost(Duration timeToLive) {
         if (timeToLive == null || timeToLive.isNegative() || timeToLive.compareTo(LONGEST) > 0) {
@@ -36,7 +36,7 @@ public final class CacheHint {
         return new CacheHint(timeToLive);
     }
 
-    /** The time to live; null: never reuse it. */
+    /** The time to live; null: no reuse. */
     public Duration timeToLive() {
         return timeToLive;
     }

@@ -1,7 +1,7 @@
 package dev.admissiongateway.worker;
 
 /**
- * One thing that is wrong (a metav1.StatusCause).
+ * One error (a metav1.StatusCause).
  *
  * @param field in Kubernetes' notation, such as {@code spec.containers[0].image}
  * @param message for people
@@ -9,9 +9,9 @@ package dev.admissiongateway.worker;
  */
 public record Cause(String field, String message, String reason) {
     /**
-     * Checks the texts.
+     * Validates the texts.
      *
-     * @throws InvalidAnswerException one of them is null or no Unicode text
+     * @throws InvalidAnswerException a text is null or invalid Unicode
      */
     public Cause {
         Values.text(field, "a cause's field");

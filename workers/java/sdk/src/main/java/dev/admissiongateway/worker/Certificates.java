@@ -22,8 +22,8 @@ import java.security.cert.X509Certificate;
 import java.util.Collection;
 
 /**
- * What the files of a {@link Tls} hold at one moment. Compared as bytes: what has the same bytes
- * has not changed, whatever its files' times say.
+ * The contents of the files of a {@link Tls} at one time. The bytes are compared, not the
+ * modification times.
  *
  * @param certificate PEM
  * @param key PEM
@@ -32,7 +32,7 @@ import java.util.Collection;
 record Certificates(String certificate, String key, String clientCa) {
     private static final String[] PROTOCOLS = {"TLSv1.3", "TLSv1.2"};
 
-    /** A file cannot be read, or what is in it cannot be used. The message is one line. */
+    /** A file cannot be read or used. The message is one line. */
     static final class UnusableException extends Exception {
         private static final long serialVersionUID = 1;
 
@@ -52,8 +52,7 @@ record Certificates(String certificate, String key, String clientCa) {
     private static String read(Path file, String flag) throws UnusableException {
         try {
             return Files.readString(
-                    file,
-                    StandardCharsets.ISO_8859_1); // PEM is ASCII; around it may stand anything
+                    file, StandardCharsets.ISO_8859_1); // PEM is ASCII; text around it may not be
         } catch (NoSuchFileException missing) {
             throw new UnusableException(flag + " " + file + ": there is no such file");
         } catch (IOException error) {
@@ -63,8 +62,8 @@ record Certificates(String certificate, String key, String clientCa) {
     }
 
     /**
-     * What a server needs. Java's own TLS: it needs no native library, and a policy's load is far
-     * from its limits.
+     * The TLS context of the server. It is the JDK's TLS, which needs no native library and is fast
+     * enough for policy calls.
      */
     SslContext context() throws UnusableException {
         X509Certificate[] chain = certificates(certificate, "--tls-cert");
@@ -108,8 +107,8 @@ record Certificates(String certificate, String key, String clientCa) {
     }
 
     /**
-     * A key of another certificate would show at the first handshake only, or in the middle of a
-     * renewal.
+     * Checks that key and certificate belong together. Otherwise the error would occur only in a
+     * handshake, for example during a renewal.
      */
     private static void check(PublicKey known, PrivateKey secret) throws UnusableException {
         String algorithm =

@@ -5,17 +5,17 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.google.protobuf.ByteString;
 
 /**
- * What an allow changes: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
+ * The change of an allow: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
  *
- * <p>The text is made where the answer is made, so that what cannot be written fails inside the
- * policy's own function, and so that nothing that the author does to the values later changes the
- * answer. Whether a patch applies is the gateway's to say.
+ * <p>The text is encoded when the answer is created, so that an encoding error occurs in the
+ * policy's function, and later changes of the author's values have no effect. The gateway checks
+ * whether a patch applies.
  *
- * @param kind in which of three forms
- * @param content JSON text in UTF-8, paths over the object
+ * @param kind of the change
+ * @param content JSON text in UTF-8; paths start at the object
  */
 public record Change(Kind kind, ByteString content) {
-    /** In which of three forms a policy says what to change. */
+    /** The form of a change. */
     public enum Kind {
         /** RFC 6902. */
         JSON_PATCH,
@@ -37,7 +37,7 @@ public record Change(Kind kind, ByteString content) {
         return new Change(Kind.OBJECT, object(whole, "mutated"));
     }
 
-    /** The content parsed, for tests: the operations, the merge patch or the object. */
+    /** The decoded content, for tests: the operations, the merge patch or the object. */
     public JsonNode value() {
         try {
             return Json.read(content);
@@ -46,7 +46,7 @@ public record Change(Kind kind, ByteString content) {
         }
     }
 
-    /** Whether it changes nothing, and so need not travel. */
+    /** Whether the change can be omitted. */
     boolean isEmpty() {
         return switch (kind) {
             case JSON_PATCH -> content.equals(ByteString.copyFromUtf8("[]"));
@@ -57,7 +57,8 @@ public record Change(Kind kind, ByteString content) {
 
     private static ByteString object(Object value, String what) {
         ByteString content = written(value, what);
-        // Jackson writes without white space, so an object's first character tells.
+        // Jackson writes no white space, so the first character shows whether the text is an
+        // object.
         if (content.isEmpty() || content.byteAt(0) != '{') {
             throw new InvalidAnswerException(
                     what + ": must be a JSON object, is " + Json.typeOf(value));
@@ -65,7 +66,7 @@ public record Change(Kind kind, ByteString content) {
         return content;
     }
 
-    /** A value as JSON text; the error says its type and never what it holds. */
+    /** A value as JSON text. The error has the type of the value, never its content. */
     private static ByteString written(Object value, String what) {
         try {
             return Json.write(value);

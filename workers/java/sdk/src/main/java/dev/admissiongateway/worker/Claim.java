@@ -4,17 +4,17 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * Which places a policy reads or writes: everything, or exactly these. Not to say it at all is a
- * third thing in the contract.
+ * Which fields a policy reads or writes: everything, or a list of pointers. In the contract an
+ * absent claim differs from both.
  *
- * <p>A claim can only narrow what the operator granted. A policy that does not say is sent whatever
- * was granted; "nothing" is an empty list. What the gateway would refuse is refused here, where the
- * author sees it.
+ * <p>A claim can only narrow what the operator granted. A policy without a claim gets all that is
+ * granted; "nothing" is an empty list. Claims that the gateway would reject are rejected here,
+ * where the author sees it.
  */
 public final class Claim {
     /**
-     * What an input can begin with: the members of an AdmissionRequest (admission.k8s.io/v1) but
-     * {@code uid}, and the Namespace, which the gateway adds for whoever names it.
+     * The first segments of inputs: the members of an AdmissionRequest (admission.k8s.io/v1) except
+     * {@code uid}, and the Namespace, which the gateway adds for policies that claim it.
      */
     private static final List<String> MEMBERS =
             List.of(
@@ -34,7 +34,7 @@ public final class Claim {
                     "options",
                     "namespaceObject");
 
-    /** Members of an object that nobody changes: another kind of object is no changed object. */
+    /** Members of an object that a policy cannot change: its kind. */
     private static final Set<String> KIND = Set.of("apiVersion", "kind");
 
     private static final Claim EVERYTHING = new Claim(null);
@@ -45,22 +45,22 @@ public final class Claim {
         this.pointers = pointers;
     }
 
-    /** Every place there is. */
+    /** All fields. */
     public static Claim everything() {
         return EVERYTHING;
     }
 
-    /** No place: the operation and the kind are enough. */
+    /** No fields: the policy needs only the operation and the kind. */
     public static Claim nothing() {
         return new Claim(List.of());
     }
 
-    /** Exactly these places, as JSON Pointers; a segment {@code *} is every element or member. */
+    /** These fields, as JSON Pointers; a segment {@code *} is every element or member. */
     public static Claim of(String... pointers) {
         return new Claim(Values.list(pointers));
     }
 
-    /** Exactly these places, as JSON Pointers; a segment {@code *} is every element or member. */
+    /** These fields, as JSON Pointers; a segment {@code *} is every element or member. */
     public static Claim of(List<String> pointers) {
         return new Claim(pointers);
     }
@@ -69,18 +69,18 @@ public final class Claim {
         return pointers == null;
     }
 
-    /** The pointers; null where the claim is everything. */
+    /** The pointers; null: everything. */
     List<String> pointers() {
         return pointers;
     }
 
     /**
-     * The claim of what a policy reads, checked.
+     * Validates the inputs of a policy.
      *
-     * @param claim null: not said
-     * @param what who claims it, for the error
-     * @throws IllegalArgumentException something that is no JSON Pointer, or that no
-     *     AdmissionRequest has, or its uid
+     * @param claim null: absent
+     * @param what begins the error message
+     * @throws IllegalArgumentException an invalid JSON Pointer, or one of the uid or a field that
+     *     an AdmissionRequest does not have
      */
     static Claim inputs(Claim claim, String what) {
         if (claim == null || claim.isEverything()) {
@@ -108,12 +108,11 @@ public final class Claim {
     }
 
     /**
-     * The claim of what a policy changes, checked.
+     * Validates the writes of a policy.
      *
-     * @param claim null: not said
-     * @param what who claims it, for the error
-     * @throws IllegalArgumentException something that is no JSON Pointer, or what kind of object it
-     *     is
+     * @param claim null: absent
+     * @param what begins the error message
+     * @throws IllegalArgumentException an invalid JSON Pointer, or one of the kind of the object
      */
     static Claim writes(Claim claim, String what) {
         if (claim == null || claim.isEverything()) {

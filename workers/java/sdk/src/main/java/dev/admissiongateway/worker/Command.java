@@ -7,25 +7,25 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 
 /**
- * The worker's command: flags, signals, and the end with whoever started it.
+ * The command of a worker: flags, signals, and supervision by the parent process.
  *
- * <p>It ends with exit code 0 when it was told to stop (SIGTERM, SIGINT) and stopped, 1 when it
- * cannot listen, 2 when a flag is wrong. A second signal ends it at once, with 1.
+ * <p>Exit codes: 0 stopped by a signal (SIGTERM, SIGINT), 1 cannot listen, 2 a flag or variable is
+ * invalid. A second signal ends the process at once, with 1.
  *
- * <p>Started by a gateway ({@code ADMISSION_WORKER_SUPERVISED=1}), it also stops when its standard
- * input ends: the gateway holds the other end and writes nothing, so the end says that the gateway
- * has died, even by SIGKILL. Without that an orphan would keep the socket.
+ * <p>Under a gateway ({@code ADMISSION_WORKER_SUPERVISED=1}) the worker also stops when its
+ * standard input ends. The gateway holds the other end of that pipe and writes nothing, so that the
+ * end reports the death of the gateway, even by SIGKILL. An orphan would keep the socket.
  */
 final class Command {
     private static final int STOPPED = 0;
     private static final int CANNOT_LISTEN = 1;
     private static final int WRONG_FLAG = 2;
 
-    private final CountDownLatch told = new CountDownLatch(1);
+    private final CountDownLatch stopRequested = new CountDownLatch(1);
 
     private Command() {}
 
-    /** Runs it and ends the process. */
+    /** Runs the command and ends the process. */
     static void run(Worker worker, String[] arguments, Map<String, String> environment) {
         if (Arrays.asList(arguments).contains("--help")) {
             System.out.print(Options.help(worker));
@@ -43,7 +43,7 @@ final class Command {
             return WRONG_FLAG;
         }
         LogLines.start(options.json(), options.level());
-        Signals.tell(this::signalled, "TERM", "INT");
+        Signals.handle(this::signalled, "TERM", "INT");
         Worker served = options.conformance() ? worker.withProbes() : worker;
         try (RunningWorker running =
                 served.serve(options.listen(), options.limits(), options.tls())) {
@@ -51,7 +51,7 @@ final class Command {
             if (options.supervised()) {
                 watchStandardInput();
             }
-            told.await();
+            stopRequested.await();
             Log.info(
                     "stopping: open calls have "
                             + options.limits().gracePeriod().toMillis() / 1000.0
@@ -83,17 +83,15 @@ final class Command {
     }
 
     private void signalled(String signal) {
-        if (told.getCount() == 0) {
+        if (stopRequested.getCount() == 0) {
             Log.warning("SIG" + signal + " again: ending at once");
             Runtime.getRuntime().halt(CANNOT_LISTEN);
         }
         Log.info("SIG" + signal + " received");
-        told.countDown();
+        stopRequested.countDown();
     }
 
-    /**
-     * In a thread of its own: standard input may be a pipe, a terminal, a file or nothing at all.
-     */
+    /** Runs in its own thread: standard input may be a pipe, a terminal, a file or closed. */
     private void watchStandardInput() {
         Threads.named("supervisor")
                 .newThread(
@@ -103,12 +101,10 @@ final class Command {
                                     continue;
                                 }
                             } catch (IOException none) {
-                                Log.debug("there is no standard input: nobody supervises any more");
+                                Log.debug("standard input cannot be read");
                             }
-                            Log.info(
-                                    "standard input has ended: whoever started this worker is"
-                                        + " gone");
-                            told.countDown();
+                            Log.info("standard input has ended: the parent process is gone");
+                            stopRequested.countDown();
                         })
                 .start();
     }

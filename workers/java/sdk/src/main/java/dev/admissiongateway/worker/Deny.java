@@ -4,18 +4,17 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The request must not pass. Made by {@link Answer#deny}.
+ * Rejects the request. Created by {@link Answer#deny}.
  *
- * @param message for the person who was denied
- * @param code an HTTP status, 400 to 599; outside of that the gateway sends 400, as kube-apiserver
- *     does
+ * @param message for the user
+ * @param code an HTTP status, 400 to 599; for others the gateway sends 400, as kube-apiserver does
  * @param reason a metav1.StatusReason; null: the one that Kubernetes pairs with {@code code}, if
  *     any
- * @param causes one for each thing that is wrong, for machines
+ * @param causes the single errors, for programs
  * @param details which resource it is about, and when to try again
  * @param warnings shown to the user by kubectl; each under 120 characters
  * @param auditAnnotations for the API server's audit log
- * @param cache how long the verdict may be reused; null: as the operator configured
+ * @param cache limits the reuse of the verdict; null: as the operator configured
  */
 public record Deny(
         String message,
@@ -27,12 +26,11 @@ public record Deny(
         Map<String, String> auditAnnotations,
         CacheHint cache)
         implements Answer {
-    /** What Kubernetes answers when an admission webhook says nothing else. */
+    /** Kubernetes' code for a denial without one. */
     private static final int FORBIDDEN = 403;
 
     /**
-     * metav1.StatusReason of a code, in Kubernetes' own pairs
-     * (k8s.io/apimachinery/pkg/apis/meta/v1/types.go).
+     * Kubernetes' metav1.StatusReason of each code (k8s.io/apimachinery/pkg/apis/meta/v1/types.go).
      */
     private static final Map<Integer, String> REASONS =
             Map.ofEntries(
@@ -53,9 +51,9 @@ public record Deny(
                     Map.entry(504, "Timeout"));
 
     /**
-     * Checks everything, and fills in the reason.
+     * Validates the values, and fills in the reason.
      *
-     * @throws InvalidAnswerException one of the values is missing or no text
+     * @throws InvalidAnswerException a value is missing or not text
      */
     public Deny {
         Values.text(message, "deny's message");
@@ -74,54 +72,52 @@ public record Deny(
         return REASONS.getOrDefault(code, "");
     }
 
-    /** The same with another HTTP status; the reason follows, unless one was given. */
+    /** Sets the HTTP status; the reason follows, unless one is set. */
     public Deny withCode(int other) {
         String given = reason.equals(reasonOf(code)) ? null : reason;
         return new Deny(message, other, given, causes, details, warnings, auditAnnotations, cache);
     }
 
-    /** The same with another metav1.StatusReason. */
+    /** Sets the metav1.StatusReason. */
     public Deny withReason(String other) {
         Values.text(other, "deny's reason");
         return new Deny(message, code, other, causes, details, warnings, auditAnnotations, cache);
     }
 
-    /** The same with these causes behind those that are there. */
+    /** Appends causes. */
     public Deny withCauses(Cause... more) {
         return withCauses(Values.list(more));
     }
 
-    /** The same with these causes behind those that are there. */
+    /** Appends causes. */
     public Deny withCauses(List<Cause> more) {
         List<Cause> all = Values.joined(causes, more);
         return new Deny(message, code, reason, all, details, warnings, auditAnnotations, cache);
     }
 
-    /** The same about this resource. */
+    /** Sets the details. */
     public Deny withDetails(Details about) {
         return new Deny(message, code, reason, causes, about, warnings, auditAnnotations, cache);
     }
 
-    /** The same with these warnings behind those that are there. */
+    /** Appends warnings. */
     public Deny withWarnings(String... more) {
         return withWarnings(Values.list(more));
     }
 
-    /** The same with these warnings behind those that are there. */
+    /** Appends warnings. */
     public Deny withWarnings(List<String> more) {
         List<String> all = Values.joined(warnings, more);
         return new Deny(message, code, reason, causes, details, all, auditAnnotations, cache);
     }
 
-    /**
-     * The same with an audit annotation; key and value as for {@link Allow#withAuditAnnotation}.
-     */
+    /** Adds an audit annotation; key and value as for {@link Allow#withAuditAnnotation}. */
     public Deny withAuditAnnotation(String key, String value) {
         Map<String, String> all = Values.joined(auditAnnotations, key, value);
         return new Deny(message, code, reason, causes, details, warnings, all, cache);
     }
 
-    /** The same with a cache hint. */
+    /** Sets the cache hint. */
     public Deny withCache(CacheHint hint) {
         return new Deny(message, code, reason, causes, details, warnings, auditAnnotations, hint);
     }

@@ -1,24 +1,23 @@
 package dev.admissiongateway.worker;
 
 /**
- * What a denial is about (a metav1.StatusDetails without its causes), and after how many seconds to
- * try again.
+ * The resource of a denial (a metav1.StatusDetails without its causes), and after how many seconds
+ * to retry.
  *
  * @param name of the resource
  * @param group its API group
  * @param kind its kind
  * @param uid its uid
- * @param retryAfterSeconds 0: not said
+ * @param retryAfterSeconds 0: unset
  */
 public record Details(String name, String group, String kind, String uid, int retryAfterSeconds) {
-    /** Nothing is said. */
+    /** No details. */
     public static final Details NONE = new Details("", "", "", "", 0);
 
     /**
-     * Checks the texts.
+     * Validates the texts.
      *
-     * @throws InvalidAnswerException one of them is null or no Unicode text; {@code ""} is "not
-     *     said"
+     * @throws InvalidAnswerException a text is null or invalid Unicode; {@code ""} is unset
      */
     public Details {
         Values.text(name, "details.name");

@@ -1,15 +1,15 @@
 package dev.admissiongateway.worker;
 
 /**
- * The policy could not judge. Made by {@link Answer#fail}.
+ * The policy has no verdict. Created by {@link Answer#fail}.
  *
- * @param message for the operator, what went wrong in one sentence
+ * @param message for the operator: what failed, in one sentence
  */
 public record Failure(String message) implements Answer {
     /**
-     * Checks the message.
+     * Validates the message.
      *
-     * @throws InvalidAnswerException it is null or no Unicode text
+     * @throws InvalidAnswerException the message is null or invalid Unicode
      */
     public Failure {
         Values.text(message, "fail's message");

@@ -1,4 +1,4 @@
 package dev.admissiongateway.worker;
 
-/** What an author's own check says of settings: that something is wrong, or worth a warning. */
+/** The result of an author's check of settings: an error or a warning. */
 public sealed interface Finding permits SettingsError, SettingsWarning {}

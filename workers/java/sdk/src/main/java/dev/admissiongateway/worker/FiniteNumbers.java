@@ -7,8 +7,8 @@ import com.fasterxml.jackson.core.util.JsonGeneratorDelegate;
 import java.io.IOException;
 
 /**
- * A generator that refuses what JSON has no number for. Jackson would write {@code "NaN"} as a
- * text, which the gateway could only take for the author's wish.
+ * A generator that rejects NaN and infinities, which JSON cannot express. Jackson would write the
+ * string {@code "NaN"}.
  */
 final class FiniteNumbers extends JsonGeneratorDelegate {
     private FiniteNumbers(JsonGenerator generator) {

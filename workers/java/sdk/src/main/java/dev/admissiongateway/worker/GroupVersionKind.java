@@ -1,7 +1,7 @@
 package dev.admissiongateway.worker;
 
 /**
- * A metav1.GroupVersionKind: which kind of object. What is not there is {@code ""}.
+ * A metav1.GroupVersionKind. Absent members are {@code ""}.
  *
  * @param group the core group is {@code ""}
  * @param version such as {@code v1}

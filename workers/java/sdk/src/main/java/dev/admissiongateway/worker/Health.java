@@ -12,33 +12,34 @@ import io.grpc.health.v1.HealthCheckResponse.ServingStatus;
 import java.util.Set;
 
 /**
- * grpc.health.v1: the worker's overall state, under the empty service name and its own.
+ * The service grpc.health.v1, for the server as a whole (the empty name) and for its service.
  *
- * <p>grpc-services' own keeps every Watch open for ever, which would hold up a graceful stop until
- * its grace period ends; here a Watch ends once it has been told NOT_SERVING.
+ * <p>The implementation of grpc-services keeps every Watch open, which would delay a graceful stop
+ * until the grace period ends. Here a Watch ends after it has sent NOT_SERVING.
  */
 final class Health {
     private static final String SERVICE = "grpc.health.v1.Health";
     private static final Set<String> NAMES = Set.of("", Methods.SERVICE);
 
-    private final Stopping stopping;
+    private final StopSignal stopping;
     private final Traffic traffic;
 
-    Health(Stopping stopping, Traffic traffic) {
+    Health(StopSignal stopping, Traffic traffic) {
         this.stopping = stopping;
         this.traffic = traffic;
     }
 
     ServerServiceDefinition definition() {
-        HealthCheckRequest called = HealthCheckRequest.getDefaultInstance();
-        HealthCheckResponse told = HealthCheckResponse.getDefaultInstance();
+        HealthCheckRequest input = HealthCheckRequest.getDefaultInstance();
+        HealthCheckResponse output = HealthCheckResponse.getDefaultInstance();
         return ServerServiceDefinition.builder(SERVICE)
                 .addMethod(
-                        Methods.method(SERVICE, "Check", MethodType.UNARY, called, told),
+                        Methods.method(SERVICE, "Check", MethodType.UNARY, input, output),
                         new UnaryCalls<>(
                                 traffic, (request, headers, reply) -> check(request, reply)))
                 .addMethod(
-                        Methods.method(SERVICE, "Watch", MethodType.SERVER_STREAMING, called, told),
+                        Methods.method(
+                                SERVICE, "Watch", MethodType.SERVER_STREAMING, input, output),
                         this::watch)
                 .build();
     }
@@ -68,10 +69,10 @@ final class Health {
         return HealthCheckResponse.newBuilder().setStatus(status).build();
     }
 
-    /** The state now, and when it changes: once. */
+    /** Sends the current state, and the next one when the worker stops. */
     private final class Watch extends ServerCall.Listener<Methods.Received<HealthCheckRequest>> {
         private final ServerCall<?, HealthCheckResponse> call;
-        private final Runnable told = this::stop;
+        private final Runnable stop = this::stop;
         private boolean known;
         private boolean ended;
 
@@ -84,8 +85,8 @@ final class Health {
             synchronized (this) {
                 if (received.message() == null) {
                     ended = true;
-                    String mistake = "the request cannot be read: " + received.mistake();
-                    call.close(Status.INVALID_ARGUMENT.withDescription(mistake), new Metadata());
+                    String error = "the request cannot be read: " + received.error();
+                    call.close(Status.INVALID_ARGUMENT.withDescription(error), new Metadata());
                     return;
                 }
                 known = NAMES.contains(received.message().getService());
@@ -96,7 +97,7 @@ final class Health {
                                     known ? ServingStatus.SERVING : ServingStatus.SERVICE_UNKNOWN));
                 }
             }
-            stopping.tell(told);
+            stopping.onStop(stop);
         }
 
         private synchronized void stop() {
@@ -111,12 +112,12 @@ final class Health {
 
         @Override
         public void onCancel() {
-            stopping.forget(told);
+            stopping.remove(stop);
         }
 
         @Override
         public void onComplete() {
-            stopping.forget(told);
+            stopping.remove(stop);
         }
     }
 }

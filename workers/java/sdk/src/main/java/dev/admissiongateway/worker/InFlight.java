@@ -2,7 +2,7 @@ package dev.admissiongateway.worker;
 
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Counts the calls that are being worked on, and says whether one more may be taken. */
+/** Counts the accepted calls that have not ended, up to the limit. */
 final class InFlight {
     private final int limit;
     private final AtomicInteger count = new AtomicInteger();
@@ -11,7 +11,7 @@ final class InFlight {
         this.limit = limit;
     }
 
-    /** Takes one call. False: there is no room, and nothing was taken. */
+    /** Accepts one call. False: the limit is reached. */
     boolean enter() {
         if (count.incrementAndGet() > limit) {
             count.decrementAndGet();
@@ -20,7 +20,7 @@ final class InFlight {
         return true;
     }
 
-    /** One call is worked off. */
+    /** Ends one call. */
     void leave() {
         count.decrementAndGet();
     }
@@ -29,7 +29,7 @@ final class InFlight {
         return count.get();
     }
 
-    /** The sentence for whoever is refused: who, limit, next step. */
+    /** The message to the rejected client: who, limit, next step. */
     String refusal() {
         return "the worker has its limit of "
                 + limit

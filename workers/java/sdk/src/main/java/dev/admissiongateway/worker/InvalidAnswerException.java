@@ -1,8 +1,8 @@
 package dev.admissiongateway.worker;
 
 /**
- * The policy author's fault: an answer that cannot mean anything, such as a warning that is no
- * text. The message is safe to show: it holds names and types, never values.
+ * An invalid answer of a policy, such as a warning that is not text: an error of the author. The
+ * message has names and types, never values.
  */
 public final class InvalidAnswerException extends RuntimeException {
     private static final long serialVersionUID = 1;

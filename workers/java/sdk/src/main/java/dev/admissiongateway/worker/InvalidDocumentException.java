@@ -1,8 +1,8 @@
 package dev.admissiongateway.worker;
 
 /**
- * The gateway's fault: the document is not JSON, or a member of it is not what an AdmissionRequest
- * holds there. The message is safe to show: it holds positions and types, never values.
+ * The document is not JSON, or a member of it does not have the type that it has in an
+ * AdmissionRequest: an error of the gateway. The message has positions and types, never values.
  */
 public final class InvalidDocumentException extends RuntimeException {
     private static final long serialVersionUID = 1;

@@ -3,7 +3,7 @@ package dev.admissiongateway.worker;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** The operator's fault: all that is wrong with a policy's settings. */
+/** All errors in a policy's settings: errors of the operator. */
 public final class InvalidSettingsException extends Exception {
     private static final long serialVersionUID = 1;
 
@@ -14,7 +14,7 @@ public final class InvalidSettingsException extends Exception {
         this.errors = List.copyOf(errors);
     }
 
-    /** One for each thing that is wrong; never empty. */
+    /** The errors, never empty. */
     public List<SettingsError> errors() {
         return errors;
     }

@@ -24,26 +24,25 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 
 /**
- * JSON as the contract has it: text in UTF-8, in and out, in which a number that nobody touched is
- * written as it was read. Jackson reads and writes; what is set here is that nothing is guessed,
- * rounded or coerced.
+ * Reads and writes JSON of the contract, in UTF-8, with Jackson. Unchanged numbers keep their text;
+ * nothing is guessed, rounded or coerced.
  */
 public final class Json {
     /**
-     * Levels of nesting. kube-apiserver's own limit for JSON is 10,000; the gateway refuses at 256
-     * already. This is Jackson's default, which no thread's stack overflows at.
+     * The deepest nesting. kube-apiserver's limit for JSON is 10,000, the gateway's 256. This is
+     * Jackson's default, at which no thread's stack overflows.
      */
     private static final int DEEPEST = 1000;
 
-    /** Texts and keys have no limit of their own: the size of a message bounds them. */
+    /** Strings and keys have no limit of their own: the message size limits them. */
     private static final int UNBOUNDED = Integer.MAX_VALUE;
 
     private static final JsonFactory FACTORY =
             JsonFactory.builder()
                     // "JSON text in UTF-8": Jackson would try UTF-16 and UTF-32 too.
                     .disable(JsonFactory.Feature.CHARSET_DETECTION)
-                    // Names of Kubernetes objects come from clients: a table of them all would
-                    // never shrink.
+                    // Clients choose the names in objects: a table of all names would grow without
+                    // limit.
                     .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
                     .disable(JsonWriteFeature.WRITE_HEX_UPPER_CASE)
                     .streamReadConstraints(
@@ -89,8 +88,8 @@ public final class Json {
      * Reads one JSON value.
      *
      * @param text in UTF-8
-     * @return a tree in which every number keeps the text that it was written with
-     * @throws JacksonException it is none, or something follows it
+     * @return a tree in which numbers keep their text
+     * @throws JacksonException the text is not one JSON value
      */
     static JsonNode read(ByteString text) throws JacksonException {
         try (InputStream input = text.newInput();
@@ -113,8 +112,7 @@ public final class Json {
     /**
      * A value as JSON text in UTF-8, without white space.
      *
-     * @throws JacksonException Jackson cannot write it, or it holds a number that is none (NaN,
-     *     infinities)
+     * @throws JacksonException Jackson cannot write the value, or it has NaN or an infinity
      */
     static ByteString write(Object value) throws JacksonException {
         try (ByteString.Output output = ByteString.newOutput()) {
@@ -139,8 +137,8 @@ public final class Json {
     /**
      * A value as messages quote it: compact JSON, with no escapes beyond what JSON needs.
      *
-     * @param value a text, a JsonNode or what else Jackson writes; null is {@code null}
-     * @throws IllegalArgumentException it cannot be written as JSON
+     * @param value a string, a JsonNode or another value that Jackson writes; null is {@code null}
+     * @throws IllegalArgumentException the value cannot be written as JSON
      */
     public static String quoted(Object value) {
         try {
@@ -150,7 +148,7 @@ public final class Json {
         }
     }
 
-    /** What an error says of a value instead of the value, which may be a secret. */
+    /** The type of a value, for errors, which must not have the value: it may be secret. */
     static String typeOf(Object value) {
         if (value instanceof JsonNode node) {
             return switch (node.getNodeType()) {
@@ -165,7 +163,7 @@ public final class Json {
         return value == null ? "null" : value.getClass().getSimpleName();
     }
 
-    /** Where a text is no JSON, in words that quote nothing of it. */
+    /** The position at which a text is not JSON, without a quote of the text. */
     static String positionOf(JacksonException error) {
         JsonLocation location = error.getLocation();
         return location == null

@@ -3,17 +3,16 @@ package dev.admissiongateway.worker;
 import java.time.Duration;
 
 /**
- * How much a worker takes on. Full means a decided refusal, never a stall. Each limit can be set by
- * a flag of the worker's command or by its environment variable, or in code where a worker is
- * served by hand.
+ * The limits of a worker. At a limit the worker rejects calls; it never stalls. Limits are set by
+ * flags or environment variables of the worker's command, or in code.
  *
- * @param inFlight calls taken and not yet worked off, over all connections; more are refused
+ * @param inFlight accepted calls that have not ended, over all connections; more are rejected
  * @param messageBytes the largest gRPC message, received or sent
- * @param batchBytes up to which size outcomes are gathered into one message of the stream
- * @param threads blocking policies that run at the same time
- * @param settingsKept converted settings that are kept, over all policies
- * @param settingsKeptBytes their JSON text together
- * @param gracePeriod for open calls when the worker stops
+ * @param batchBytes the largest message of several outcomes on a stream
+ * @param threads concurrent blocking policies
+ * @param settingsKept cached settings, over all policies
+ * @param settingsKeptBytes the JSON text of all cached settings
+ * @param gracePeriod time for open calls when the worker stops
  */
 public record Limits(
         int inFlight,
@@ -26,29 +25,26 @@ public record Limits(
     private static final int MIB = 1024 * 1024;
 
     /**
-     * 16 gateways with 256 calls each. A call is a few KB besides its document, so 4,096 of them are
-     * some 20 MB.
+     * 16 gateways with 256 calls each. A call is a few KB besides its document, so 4,096 of them
+     * are some 20 MB.
      */
     private static final int IN_FLIGHT = 4096;
 
     /**
      * The gateway accepts bodies of 20 MB. A document is at most that body, and mutating policies
      * before this one may have let it grow; a whole object that goes back may be larger again.
-     * Twice the body, and 1 MiB for settings and what stands around; the gateway's own limit is the
-     * same.
+     * Twice the body, and 1 MiB for settings and the rest of the message; the gateway's own limit
+     * is the same.
      */
     private static final int MESSAGE_BYTES = 2 * 20_000_000 + MIB;
 
     /**
-     * gRPC's own default for what a receiver accepts. Outcomes are gathered up to here, so that a
-     * gateway which has set no limit can read every batch; a single outcome that is larger travels
-     * alone.
+     * gRPC's own default for what a receiver accepts. A batch is at most this large, so that a
+     * gateway without a limit of its own can read it. A larger outcome is sent alone.
      */
     private static final int BATCH_BYTES = 4 * MIB;
 
-    /**
-     * They wait more than they compute: 32 of them, waiting 50 ms each, answer 640 calls a second.
-     */
+    /** Blocking policies mostly wait: 32 that wait 50 ms each answer 640 calls a second. */
     private static final int THREADS = 32;
 
     /** One for each policy of a large configuration. */
@@ -59,14 +55,14 @@ public record Limits(
 
     /**
      * A gateway that started the worker kills it after 10 seconds, Kubernetes after 30 by default;
-     * 2 are left for the rest of the shutdown.
+     * 2 s are left for the rest of the shutdown.
      */
     private static final Duration GRACE_PERIOD = Duration.ofSeconds(8);
 
     /**
-     * Checks the limits.
+     * Validates the limits.
      *
-     * @throws IllegalArgumentException one that is not positive (the grace period may be 0)
+     * @throws IllegalArgumentException a limit is not positive (the grace period may be 0)
      */
     public Limits {
         positive("inFlight", inFlight);
@@ -81,7 +77,7 @@ public record Limits(
         }
     }
 
-    /** What a worker has if nobody says otherwise. */
+    /** The default limits. */
     public static Limits defaults() {
         return new Limits(
                 IN_FLIGHT,
@@ -93,7 +89,7 @@ public record Limits(
                 GRACE_PERIOD);
     }
 
-    /** The same with another number of calls at the same time. */
+    /** Sets the number of concurrent calls. */
     public Limits withInFlight(int other) {
         return new Limits(
                 other,
@@ -105,13 +101,13 @@ public record Limits(
                 gracePeriod);
     }
 
-    /** The same with another largest message. */
+    /** Sets the largest message. */
     public Limits withMessageBytes(int other) {
         return new Limits(
                 inFlight, other, batchBytes, threads, settingsKept, settingsKeptBytes, gracePeriod);
     }
 
-    /** The same with another number of blocking policies at the same time. */
+    /** Sets the number of concurrent blocking policies. */
     public Limits withThreads(int other) {
         return new Limits(
                 inFlight,
@@ -123,13 +119,13 @@ public record Limits(
                 gracePeriod);
     }
 
-    /** The same with another number of kept settings. */
+    /** Sets the number of cached settings. */
     public Limits withSettingsKept(int other) {
         return new Limits(
                 inFlight, messageBytes, batchBytes, threads, other, settingsKeptBytes, gracePeriod);
     }
 
-    /** The same with another grace period. */
+    /** Sets the grace period. */
     public Limits withGracePeriod(Duration other) {
         return new Limits(
                 inFlight,

@@ -5,15 +5,15 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
 /**
- * The worker's log, in java.util.logging: what it says goes where the program says. {@link
- * LogLines} sends it to standard error. Documents are never logged, uids are.
+ * The worker's log, in java.util.logging, which the program configures. {@link LogLines} writes it
+ * to standard error. It has uids, never documents.
  */
 final class Log {
     static final Logger LOGGER = Logger.getLogger("dev.admissiongateway.worker");
 
     private Log() {}
 
-    /** Which call a line is about; the record's first parameter. */
+    /** The call of a log record: its first parameter. */
     record About(String policy, String uid) {}
 
     static void debug(String message) {
@@ -32,7 +32,7 @@ final class Log {
         LOGGER.log(Level.SEVERE, message);
     }
 
-    /** A failure of a policy, with what was thrown, if anything was. */
+    /** Logs a failure of a policy, with the exception, if any. */
     static void failure(String message, String policy, String uid, Throwable thrown) {
         LogRecord line = new LogRecord(Level.SEVERE, message);
         line.setLoggerName(LOGGER.getName());

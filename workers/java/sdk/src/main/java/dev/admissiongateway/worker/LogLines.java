@@ -17,12 +17,9 @@ import java.util.logging.LogManager;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
-/**
- * One line for each event on standard error, for people or as JSON. Standard error belongs to
- * whoever runs the worker: the gateway that started it, a container's log.
- */
+/** Writes one line for each event to standard error, as text or JSON. */
 final class LogLines extends Formatter {
-    /** What {@code --log-level} knows, as java.util.logging has it. */
+    /** The values of {@code --log-level}, with the levels of java.util.logging. */
     static final Map<String, Level> LEVELS =
             Map.of(
                     "debug",
@@ -44,7 +41,7 @@ final class LogLines extends Formatter {
         this.json = json;
     }
 
-    /** Sends everything that is logged in this process to standard error. */
+    /** Sends the whole log of this process to standard error. */
     static void start(boolean json, Level level) {
         LogManager.getLogManager().reset();
         Handler handler = new ConsoleHandler();
@@ -52,7 +49,7 @@ final class LogLines extends Formatter {
         handler.setLevel(Level.ALL);
         Logger root = Logger.getLogger("");
         root.addHandler(handler);
-        // Libraries tell their connections' whole lives at FINE.
+        // Libraries log every step of their connections at FINE.
         root.setLevel(level.intValue() < Level.INFO.intValue() ? Level.INFO : level);
         Log.LOGGER.setLevel(level);
     }
@@ -95,8 +92,8 @@ final class LogLines extends Formatter {
     }
 
     /**
-     * Traces are for what policies throw: a library's are of what its peers send, who could fill
-     * the log with them.
+     * Only exceptions of policies are logged with their trace. Peers can cause exceptions in
+     * libraries, and could fill the log with traces.
      */
     private static boolean isOurs(LogRecord line) {
         String name = line.getLoggerName();
@@ -122,7 +119,7 @@ final class LogLines extends Formatter {
         return level.intValue() >= Level.INFO.intValue() ? "info" : "debug";
     }
 
-    /** Whoever wrote it: a uid of a client's making must not look like another line. */
+    /** Escapes line breaks: a uid, which a client may choose, must not look like another line. */
     private static String oneLine(String message) {
         return message.replace("\r", "\\r").replace("\n", "\\n");
     }

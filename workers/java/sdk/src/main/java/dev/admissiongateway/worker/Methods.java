@@ -19,9 +19,9 @@ import io.grpc.protobuf.ProtoUtils;
 import java.io.InputStream;
 
 /**
- * The contract's calls, as grpc-java knows calls. Written by hand, for two reasons: a message that
- * cannot be read is INVALID_ARGUMENT here, where generated code ends such a call with UNKNOWN; and
- * the stream needs the calls below StreamObservers, to read only what it can take.
+ * The method descriptors of the contract. They are written by hand for two reasons: an unreadable
+ * message is INVALID_ARGUMENT here, UNKNOWN in generated code; and the stream needs ServerCall,
+ * below StreamObserver, to control how much it reads.
  */
 final class Methods {
     static final String SERVICE = "admission.worker.v1.Worker";
@@ -60,12 +60,12 @@ final class Methods {
     private Methods() {}
 
     /**
-     * A message that has come, or what is wrong with it.
+     * A received message, or the error in it.
      *
-     * @param message null: it could not be read
-     * @param mistake null: it could be read
+     * @param message null: unreadable
+     * @param error null: readable
      */
-    record Received<T>(T message, String mistake) {}
+    record Received<T>(T message, String error) {}
 
     static <Q extends Message, R extends Message> MethodDescriptor<Received<Q>, R> method(
             String service, String name, MethodType type, Q request, R response) {

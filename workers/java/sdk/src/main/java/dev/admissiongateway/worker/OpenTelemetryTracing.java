@@ -13,15 +13,15 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Spans of OpenTelemetry. Only loaded where its API is there. */
+/** Spans of OpenTelemetry. Loaded only if its API is on the class path. */
 final class OpenTelemetryTracing implements Tracing {
     private static final String TRACEPARENT = "traceparent";
 
-    /** The contract carries this one header. */
+    /** The contract has this header only. */
     private static final TextMapGetter<String> HEADER =
             new TextMapGetter<>() {
                 @Override
-                @SuppressWarnings("deprecation") // abstract in OpenTelemetry, so it has to be here
+                @SuppressWarnings("deprecation") // abstract, so it must be implemented
                 public Iterable<String> keys(String traceparent) {
                     return List.of(TRACEPARENT);
                 }
@@ -34,7 +34,7 @@ final class OpenTelemetryTracing implements Tracing {
 
     @Override
     public Tracing.Span start(String policy, Map<String, String> attributes, String traceparent) {
-        // The contract says W3C Trace Context, whatever propagators the program has set up.
+        // The contract requires W3C Trace Context, independent of the program's propagators.
         Context parent =
                 W3CTraceContextPropagator.getInstance()
                         .extract(Context.root(), traceparent, HEADER);

@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.logging.Level;
 
 /**
- * What a worker's command was told, by flags and by environment variables: {@code --in-flight} is
- * {@code ADMISSION_WORKER_IN_FLIGHT}. A flag goes before its variable.
+ * The flags of a worker's command, which are also environment variables: {@code --in-flight} is
+ * {@code ADMISSION_WORKER_IN_FLIGHT}. The flag takes precedence.
  */
 record Options(
         String listen,
@@ -22,10 +22,10 @@ record Options(
         boolean supervised) {
     private static final String PREFIX = "ADMISSION_WORKER_";
 
-    /** Seconds of the longest grace period: a day, beyond which it is a mistake. */
+    /** The longest grace period: a day. A longer one is an error. */
     private static final BigDecimal LONGEST_GRACE_SECONDS = BigDecimal.valueOf(86_400);
 
-    /** A wrong flag or variable. The message is one line. */
+    /** An invalid flag or variable. The message is one line. */
     static final class WrongException extends Exception {
         private static final long serialVersionUID = 1;
 
@@ -34,24 +34,23 @@ record Options(
         }
     }
 
-    /** A flag, as its users know it. */
+    /** The flags. */
     enum Flag {
         LISTEN("127.0.0.1:50051", "where to serve: HOST:PORT, unix:PATH or unix:///ABSOLUTE"),
         TLS_CERT("", "a PEM file: serve TLS with this certificate; read again when it changes"),
         TLS_KEY("", "a PEM file: the certificate's private key"),
-        CLIENT_CA("", "a PEM file: serve only clients with a certificate of these authorities"),
+        CLIENT_CA("", "a PEM file: serve only clients with a certificate of these CAs"),
         LOG_FORMAT("text", "text or json"),
         LOG_LEVEL("info", "debug, info, warning or error"),
-        IN_FLIGHT(
-                Limits.defaults().inFlight(), "calls worked on at the same time; more are refused"),
+        IN_FLIGHT(Limits.defaults().inFlight(), "policy calls at the same time; more are rejected"),
         MESSAGE_BYTES(
                 Limits.defaults().messageBytes(), "the largest gRPC message, received or sent"),
         THREADS(Limits.defaults().threads(), "blocking policies that run at the same time"),
-        SETTINGS_KEPT(Limits.defaults().settingsKept(), "converted settings that are kept"),
+        SETTINGS_KEPT(Limits.defaults().settingsKept(), "cached settings"),
         GRACE_PERIOD(
                 Limits.defaults().gracePeriod().toSeconds(),
-                "seconds for open calls when told to stop"),
-        CONFORMANCE("false", "adds the probe policies, which are nobody's business in production");
+                "seconds for open calls after a signal to stop"),
+        CONFORMANCE("false", "adds the probe policies of the conformance kit; not for production");
 
         private final String byDefault;
         private final String text;
@@ -76,14 +75,14 @@ record Options(
                 }
             }
             throw new WrongException(
-                    "there is no flag " + Json.quoted(flag) + "; --help lists them");
+                    "unknown flag " + Json.quoted(flag) + "; --help lists all flags");
         }
     }
 
     /**
-     * Reads them.
+     * Parses flags and variables.
      *
-     * @throws WrongException a flag that there is not, or a value that cannot be used
+     * @throws WrongException an unknown flag, or an invalid value
      */
     static Options read(String[] arguments, Map<String, String> environment) throws WrongException {
         Given given = new Given(given(arguments), environment);
@@ -108,7 +107,7 @@ record Options(
                 "1".equals(environment.get(PREFIX + "SUPERVISED")));
     }
 
-    /** What {@code --help} says. */
+    /** The text of {@code --help}. */
     static String help(Worker worker) {
         StringBuilder text = new StringBuilder();
         text.append(
@@ -151,7 +150,7 @@ record Options(
             return flags.getOrDefault(flag, variable.isEmpty() ? flag.byDefault : variable);
         }
 
-        /** By which of its two names a value was given, for errors. */
+        /** The flag or variable that set the value, for errors. */
         String nameOf(Flag flag) {
             return flags.containsKey(flag) ? flag.flag() : flag.variable();
         }

@@ -7,10 +7,7 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/**
- * The outcomes of one stream that are known and not yet written, in the order in which they became
- * known.
- */
+/** Queues the outcomes of one stream that are not yet written, the oldest first. */
 final class Outbox {
     private final Limits limits;
     private final Map<Long, Outcome> outcomes = new LinkedHashMap<>();
@@ -51,16 +48,16 @@ final class Outbox {
     }
 
     /**
-     * As many as there may be calls in flight, or as much as the largest message: whoever sends more
-     * must read first.
+     * As many outcomes as calls may be in flight, or as many bytes as the largest message. A
+     * gateway that sends more calls must read first.
      */
     boolean isFull() {
         return outcomes.size() >= limits.inFlight() || bytes >= limits.messageBytes();
     }
 
     /**
-     * Takes out the oldest outcomes that fit one message, the oldest one in any case; null where
-     * there is none.
+     * Removes and returns the oldest outcomes that fit into one message, at least one. null: the
+     * outbox is empty.
      */
     ReviewStreamResponse batch() {
         if (outcomes.isEmpty()) {

@@ -6,21 +6,24 @@ import admission.worker.v1.WorkerOuterClass.Outcome;
 
 import com.google.protobuf.Duration;
 
-/** Answers as the contract's Outcomes. An answer that the phase does not allow is a failure. */
+/**
+ * Encodes answers as the contract's Outcomes. An answer that is not allowed in its phase is a
+ * failure.
+ */
 final class Outcomes {
     private Outcomes() {}
 
     /**
-     * What a policy function returned, if it is an answer for the phase.
+     * Validates the return value of a policy function.
      *
      * @param answer null is allow
-     * @throws InvalidAnswerException it is no answer, or changes something in the validating phase
+     * @throws InvalidAnswerException it is not an answer, or is a change in the validating phase
      */
     static Answer accepted(Object answer, Policy.Phase phase) {
         if (answer == null) {
             return Answer.allow();
         }
-        if (!(answer instanceof Answer accepted)) { // generics can be lied to
+        if (!(answer instanceof Answer accepted)) { // unchecked casts can bypass generics
             throw new InvalidAnswerException(
                     "returned " + Json.typeOf(answer) + ": must be an Answer or null");
         }
@@ -38,7 +41,7 @@ final class Outcomes {
     /**
      * The answer as an Outcome.
      *
-     * @param version that of the policy, equal to the one in its description
+     * @param version of the policy, as in its description
      */
     static Outcome of(Answer answer, String version) {
         if (answer instanceof Deny deny) {
@@ -55,12 +58,14 @@ final class Outcomes {
         return failure(((Failure) answer).message(), version);
     }
 
-    /** An Outcome that says that there is no verdict, in one sentence. */
+    /** An Outcome without a verdict, with its reason in one sentence. */
     static Outcome failure(String message, String version) {
         return failure(message, FailureReason.FAILURE_REASON_UNSPECIFIED, version);
     }
 
-    /** An Outcome that says that there is no verdict, and why, where a machine should know. */
+    /**
+     * An Outcome without a verdict, with its reason in one sentence and as a value for programs.
+     */
     static Outcome failure(String message, FailureReason reason, String version) {
         return Outcome.newBuilder()
                 .setFailure(

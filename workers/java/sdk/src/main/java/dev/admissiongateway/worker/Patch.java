@@ -6,15 +6,15 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
 /**
- * A JSON Patch (RFC 6902), operation by operation. Paths are JSON Pointers over the object; {@link
- * Pointers#pointer} makes them and escapes keys.
+ * A JSON Patch (RFC 6902). Paths are JSON Pointers over the object; {@link Pointers#pointer}
+ * returns one with escaped keys.
  *
  * <pre>{@code
  * Answer.patch(new Patch().add(pointer("metadata", "labels", "example.com/team"), "a"))
  * }</pre>
  *
- * <p>Every method returns the patch itself, and throws {@link InvalidAnswerException} for a path
- * that is no JSON Pointer or a value that cannot be written as JSON.
+ * <p>Each method returns the patch itself, and throws {@link InvalidAnswerException} for a path
+ * that is not a JSON Pointer or a value that cannot be encoded as JSON.
  */
 public final class Patch {
     private final ArrayNode operations = JsonNodeFactory.instance.arrayNode();
@@ -24,32 +24,32 @@ public final class Patch {
         return with("add", path, null, value);
     }
 
-    /** Removes what is there. */
+    /** Removes the value. */
     public Patch remove(String path) {
         return with("remove", path, null, null);
     }
 
-    /** Replaces what is there. */
+    /** Replaces the value. */
     public Patch replace(String path, Object value) {
         return with("replace", path, null, value);
     }
 
-    /** Moves what is at {@code from}. */
+    /** Moves the value at {@code from}. */
     public Patch move(String from, String path) {
         return with("move", path, from, null);
     }
 
-    /** Copies what is at {@code from}. */
+    /** Copies the value at {@code from}. */
     public Patch copy(String from, String path) {
         return with("copy", path, from, null);
     }
 
-    /** Fails the whole patch if something else is there. */
+    /** Makes the patch fail if the path has another value. */
     public Patch test(String path, Object value) {
         return with("test", path, null, value);
     }
 
-    /** Whether there is no operation, which leaves the object as it is. */
+    /** Whether the patch has no operations, and so changes nothing. */
     public boolean isEmpty() {
         return operations.isEmpty();
     }
@@ -85,7 +85,7 @@ public final class Patch {
 
     private static JsonNode node(String op, Object value) {
         try {
-            // A copy: what the author does to the value later is no part of the answer.
+            // A copy: later changes of the author's value must have no effect.
             return value instanceof JsonNode node ? node.deepCopy() : Json.node(value);
         } catch (IllegalArgumentException error) {
             throw new InvalidAnswerException(

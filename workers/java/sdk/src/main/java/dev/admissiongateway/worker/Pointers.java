@@ -6,21 +6,19 @@ import java.util.List;
 import java.util.regex.Pattern;
 
 /**
- * JSON Pointers (RFC 6901): how a policy says which places it reads and writes, and how errors say
- * where.
+ * JSON Pointers (RFC 6901), which name fields in claims, patches and errors.
  *
  * <p>"The token "~" is encoded as "~0" and "/" as "~1"": RFC 6901, section 3. In claims a token
- * {@code *} stands for every element or member, so a member that is really called {@code *} cannot
- * be claimed alone.
+ * {@code *} matches every element or member, so a member named {@code *} cannot be claimed alone.
  */
 public final class Pointers {
     /**
-     * Pointers in one claim, and tokens in one pointer: the gateway takes no more, and no request
-     * is nested deeper.
+     * The most pointers in one claim, and tokens in one pointer: the gateway accepts no more, and
+     * no request is nested deeper.
      */
     static final int MOST = 256;
 
-    /** How much of a pointer that is too long an error shows. */
+    /** The length to which an error shortens a long pointer. */
     private static final int SHOWN = 80;
 
     private static final Pattern TOKEN = Pattern.compile("(?:[^~/]|~[01])*+", Pattern.DOTALL);
@@ -28,8 +26,8 @@ public final class Pointers {
     private Pointers() {}
 
     /**
-     * The JSON Pointer of a place: {@code pointer("metadata", "labels", "a/b")} is {@code
-     * /metadata/labels/a~1b}.
+     * The JSON Pointer of these keys and indexes, with escapes: {@code pointer("metadata",
+     * "labels", "a/b")} is {@code /metadata/labels/a~1b}.
      */
     public static String pointer(Object... tokens) {
         StringBuilder made = new StringBuilder();
@@ -49,11 +47,11 @@ public final class Pointers {
     }
 
     /**
-     * The claimed pointers as they are sent, each once: claims are put together from lists of
-     * places, and the gateway refuses one that is named twice.
+     * Validates claimed pointers and removes duplicates: authors compose claims from lists, and the
+     * gateway rejects duplicates.
      *
-     * @param what who claims them, for the error
-     * @throws IllegalArgumentException one of them is no pointer or is empty, or there are too many
+     * @param what begins the error message
+     * @throws IllegalArgumentException a pointer is invalid or empty, or there are too many
      */
     static List<String> checked(List<String> claims, String what) {
         LinkedHashSet<String> pointers = new LinkedHashSet<>();

@@ -7,8 +7,8 @@ import java.util.function.Function;
 import java.util.regex.Pattern;
 
 /**
- * What a policy is: a name, a phase, a function, its settings and what it claims. Checked when it
- * is built and registered.
+ * A policy: a name, a phase, a function, the type of its settings and its claims. It is validated
+ * when it is built and registered.
  *
  * <pre>{@code
  * Policy.validating("required-label")
@@ -18,18 +18,17 @@ import java.util.regex.Pattern;
  *     .judge(Labels::requiredLabel)
  * }</pre>
  *
- * <p>A mistake in a registration is the author's, and shows when the program starts: nothing is
- * served until all policies are sound. Which of the {@code judge} methods is called says how the
- * function waits.
+ * <p>An invalid registration throws when the program starts, before the worker serves. The choice
+ * among the {@code judge} methods determines in which threads the function runs.
  */
 public final class Policy {
     /**
-     * RFC 1123's label as Kubernetes has it: "at most 63 characters, only lowercase alphanumeric
-     * characters or '-', start and end with an alphanumeric character".
+     * A DNS label (RFC 1123) as Kubernetes defines it: "at most 63 characters, only lowercase
+     * alphanumeric characters or '-', start and end with an alphanumeric character".
      */
     private static final Pattern DNS_LABEL = Pattern.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?");
 
-    /** Kubernetes' two admission phases. */
+    /** The admission phases of Kubernetes. */
     public enum Phase {
         /** May change the object; policies run one after another. */
         MUTATING,
@@ -39,11 +38,11 @@ public final class Policy {
 
     /** How a policy's function is run. */
     enum Style {
-        /** In one of a few threads, as many as processors: a pure function of its document. */
+        /** In one of as many threads as processors: a pure function of its document. */
         PLAIN,
-        /** In one of a few threads, until it returns a stage that completes later. */
+        /** In one of as many threads as processors: a function that returns a stage. */
         LATER,
-        /** In one of many threads: a function that waits. */
+        /** In one of many threads: a function that blocks. */
         BLOCKING
     }
 
@@ -51,12 +50,12 @@ public final class Policy {
      * A policy's function.
      *
      * @param <S> the type of the settings
-     * @param <R> what it returns: an answer, or the promise of one
+     * @param <R> what it returns: an answer, or a stage of one
      */
     @FunctionalInterface
     public interface Judge<S, R> {
         /**
-         * Judges. Null is {@link Answer#allow()}; whatever is thrown is a failure, and never a
+         * Returns the answer; null is {@link Answer#allow()}. An exception is a failure, never a
          * verdict.
          */
         R judge(Request request, S settings) throws Exception;
@@ -65,11 +64,11 @@ public final class Policy {
     /**
      * The function of a policy without settings.
      *
-     * @param <R> what it returns: an answer, or the promise of one
+     * @param <R> what it returns: an answer, or a stage of one
      */
     @FunctionalInterface
     public interface PlainJudge<R> {
-        /** Judges, as {@link Judge#judge}. */
+        /** Returns the answer, like {@link Judge#judge}. */
         R judge(Request request) throws Exception;
     }
 
@@ -83,8 +82,7 @@ public final class Policy {
     private final String version;
     private final String description;
 
-    @SuppressWarnings(
-            "unchecked") // the settings that it is called with come out of its own SettingsType
+    @SuppressWarnings("unchecked") // the settings come from its own SettingsType
     private <S> Policy(Builder<S> made, Style style, Judge<? super S, ?> function) {
         this.name = made.name;
         this.phase = made.phase;
@@ -105,20 +103,20 @@ public final class Policy {
     }
 
     /**
-     * Begins a validating policy: it allows or denies, and changes nothing.
+     * Starts a validating policy: it allows or denies, and changes nothing.
      *
-     * @param name as the configuration's {@code policy} names it
-     * @throws IllegalArgumentException the name is no DNS-1123 label
+     * @param name that the gateway's configuration has in {@code policy}
+     * @throws IllegalArgumentException the name is not a DNS-1123 label
      */
     public static Builder<Void> validating(String name) {
         return new Builder<>(name, Phase.VALIDATING);
     }
 
     /**
-     * Begins a mutating policy: it allows, perhaps with a change, or denies.
+     * Starts a mutating policy: it allows, with or without a change, or denies.
      *
-     * @param name as the configuration's {@code policy} names it
-     * @throws IllegalArgumentException the name is no DNS-1123 label
+     * @param name that the gateway's configuration has in {@code policy}
+     * @throws IllegalArgumentException the name is not a DNS-1123 label
      */
     public static Builder<Void> mutating(String name) {
         return new Builder<>(name, Phase.MUTATING);
@@ -129,7 +127,7 @@ public final class Policy {
         return name;
     }
 
-    /** The phase in which it can be used. */
+    /** Its phase. */
     public Phase phase() {
         return phase;
     }
@@ -159,12 +157,12 @@ public final class Policy {
     }
 
     /** Calls the author's function. */
-    Object put(Request request, Object converted) throws Exception {
+    Object invoke(Request request, Object converted) throws Exception {
         return function.judge(request, converted);
     }
 
     /**
-     * Gathers what a policy is. Every method but the {@code judge} ones returns the builder.
+     * Builds a policy. Every method except the {@code judge} methods returns the builder.
      *
      * @param <S> the type of the settings
      */
@@ -190,7 +188,8 @@ public final class Policy {
         }
 
         /**
-         * The type of its settings. Without it the policy has none, and accepts {@code {}}.
+         * Sets the type of the settings. Without it the policy has no settings, and accepts {@code
+         * {}}.
          *
          * @param type a record, or another type that Jackson reads from a JSON object
          */
@@ -199,26 +198,25 @@ public final class Policy {
         }
 
         /**
-         * The type of its settings, and what the type cannot say.
+         * Sets the type of the settings, and a check for what the type cannot express.
          *
          * @param type a record, or another type that Jackson reads from a JSON object
-         * @param check the converted settings in, what is wrong and what to warn about out; null:
-         *     nothing
+         * @param check returns errors and warnings about the converted settings; null: none
          */
-        @SuppressWarnings("unchecked") // the same builder, which from here on knows its type
+        @SuppressWarnings("unchecked") // the same builder, with the type
         public <T> Builder<T> settings(
                 Class<T> type, Function<? super T, ? extends Collection<? extends Finding>> check) {
             this.settings = new SettingsType<>(type, check, null);
-            this.settings.schema(); // a type that has none shows here, and not in Describe
+            this.settings.schema(); // a type without a schema throws here, not in Describe
             return (Builder<T>) this;
         }
 
         /**
-         * A JSON Schema (2020-12) in place of the one that is made from the type; after {@code
-         * settings}.
+         * Sets a JSON Schema (2020-12) in place of the one generated from the type. Call it after
+         * {@code settings}.
          *
          * @param text JSON
-         * @throws IllegalArgumentException it is no JSON object
+         * @throws IllegalArgumentException the schema is not a JSON object
          */
         public Builder<S> schema(String text) {
             this.settings = settings.withSchema(text, name);
@@ -226,94 +224,94 @@ public final class Policy {
         }
 
         /**
-         * What it reads, as JSON Pointers over the AdmissionRequest such as {@code
-         * /object/metadata/labels} (a segment {@code *} is every element or member). The policy is
-         * sent no more than that, and verdicts are cached by it.
+         * Sets the fields that the policy reads, as JSON Pointers over the AdmissionRequest such as
+         * {@code /object/metadata/labels} (a segment {@code *} is every element or member). The
+         * gateway sends only these, and caches verdicts by them.
          */
         public Builder<S> inputs(String... pointers) {
             return inputs(Claim.of(pointers));
         }
 
-        /** What it reads, as JSON Pointers. */
+        /** Sets the fields that the policy reads, as JSON Pointers. */
         public Builder<S> inputs(List<String> pointers) {
             return inputs(Claim.of(pointers));
         }
 
-        /** What it reads; not said, it is sent whatever the operator grants. */
+        /** Sets the fields that the policy reads. Default: all that the operator grants. */
         public Builder<S> inputs(Claim claim) {
             this.inputs = claim;
             return this;
         }
 
         /**
-         * What it may change, as JSON Pointers over the object such as {@code /metadata/labels}.
+         * Sets the fields that the policy may change, as JSON Pointers over the object such as
+         * {@code /metadata/labels}.
          */
         public Builder<S> writes(String... pointers) {
             return writes(Claim.of(pointers));
         }
 
-        /** What it may change, as JSON Pointers over the object. */
+        /** Sets the fields that the policy may change, as JSON Pointers over the object. */
         public Builder<S> writes(List<String> pointers) {
             return writes(Claim.of(pointers));
         }
 
-        /** What it may change; not said, it may change whatever the operator grants. */
+        /** Sets the fields that the policy may change. Default: all that the operator grants. */
         public Builder<S> writes(Claim claim) {
             this.writes = claim;
             return this;
         }
 
-        /** Its own version, where it changes more rarely than the worker's. */
+        /** Sets its own version, if it changes less often than the worker's. */
         public Builder<S> version(String own) {
             this.version = own;
             return this;
         }
 
-        /** One or two sentences for the operator. */
+        /** Sets a description for the operator: one or two sentences. */
         public Builder<S> description(String text) {
             this.description = text;
             return this;
         }
 
         /**
-         * The policy, with a pure function of its document, which takes microseconds.
+         * Returns the policy, with a pure function of its document, which takes microseconds.
          *
-         * @throws IllegalArgumentException a claim that is no place, or writes of a validating
-         *     policy
+         * @throws IllegalArgumentException a claim is invalid, or a validating policy has writes
          */
         public Policy judge(Judge<? super S, ? extends Answer> function) {
             return new Policy(this, Style.PLAIN, function);
         }
 
-        /** As {@link #judge(Judge)}, without settings. */
+        /** Like {@link #judge(Judge)}, without settings. */
         public Policy judge(PlainJudge<? extends Answer> function) {
             return judge((request, none) -> function.judge(request));
         }
 
         /**
-         * The policy, with a function that returns at once and answers later. Its stage is
-         * cancelled when nobody waits any more; {@link Request#cancelled()} tells what it was made
-         * from.
+         * Returns the policy, with a function that returns a stage. The stage is cancelled when the
+         * gateway no longer waits; use {@link Request#cancelled()} to cancel the operations behind
+         * it.
          */
         public Policy judgeLater(
                 Judge<? super S, ? extends CompletionStage<? extends Answer>> function) {
             return new Policy(this, Style.LATER, function);
         }
 
-        /** As {@link #judgeLater(Judge)}, without settings. */
+        /** Like {@link #judgeLater(Judge)}, without settings. */
         public Policy judgeLater(PlainJudge<? extends CompletionStage<? extends Answer>> function) {
             return judgeLater((request, none) -> function.judge(request));
         }
 
         /**
-         * The policy, with a function that waits: it runs in a thread of its own, of which there is
-         * a bounded number, and is interrupted when nobody waits any more.
+         * Returns the policy, with a blocking function: it runs in one of a limited number of
+         * threads, and is interrupted when the gateway no longer waits.
          */
         public Policy judgeBlocking(Judge<? super S, ? extends Answer> function) {
             return new Policy(this, Style.BLOCKING, function);
         }
 
-        /** As {@link #judgeBlocking(Judge)}, without settings. */
+        /** Like {@link #judgeBlocking(Judge)}, without settings. */
         public Policy judgeBlocking(PlainJudge<? extends Answer> function) {
             return judgeBlocking((request, none) -> function.judge(request));
         }

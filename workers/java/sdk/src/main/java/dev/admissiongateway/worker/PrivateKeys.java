@@ -13,9 +13,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Private keys out of PEM. Java itself reads PKCS#8 only; cert-manager writes PKCS#1 unless it is
- * told otherwise, and openssl's {@code ecparam -genkey} SEC 1. Both are the inner part of a PKCS#8,
- * so they are put into one:
+ * Reads private keys from PEM. The JDK reads PKCS#8 only; cert-manager writes PKCS#1 by default,
+ * and openssl's {@code ecparam -genkey} SEC 1. Both are the inner part of a PKCS#8, and are wrapped
+ * into one:
  *
  * <pre>
  * PrivateKeyInfo ::= SEQUENCE { version INTEGER 0, AlgorithmIdentifier, privateKey OCTET STRING }   (RFC 5208)
@@ -26,7 +26,7 @@ final class PrivateKeys {
     private static final Pattern PEM =
             Pattern.compile(
                     "-----BEGIN ((?:RSA |EC )?PRIVATE KEY)-----([A-Za-z0-9+/=\\s]+)-----END"
-                        + " \\1-----");
+                            + " \\1-----");
 
     private static final List<String> ALGORITHMS = List.of("RSA", "EC", "Ed25519", "Ed448");
 
@@ -62,8 +62,8 @@ final class PrivateKeys {
     /**
      * The first private key in a PEM text.
      *
-     * @throws GeneralSecurityException there is none that is not encrypted, or of no algorithm that
-     *     TLS has
+     * @throws GeneralSecurityException there is no unencrypted key, or TLS does not have its
+     *     algorithm
      */
     static PrivateKey read(String pem) throws GeneralSecurityException {
         Matcher found = PEM.matcher(pem);
@@ -96,7 +96,7 @@ final class PrivateKeys {
                 joined(VERSION_0, tagged(SEQUENCE, algorithm), tagged(OCTET_STRING, key)));
     }
 
-    /** What an ECPrivateKey says of its curve: the content of its member [0]. */
+    /** The curve of an ECPrivateKey: the content of its member [0]. */
     private static byte[] curveOf(byte[] key) throws InvalidKeySpecException {
         try {
             int place = contentOf(key, 0);
@@ -111,13 +111,13 @@ final class PrivateKeys {
         }
     }
 
-    /** Where the content of the DER element at a place begins. */
+    /** The offset of the content of the DER element at an offset. */
     private static int contentOf(byte[] der, int place) {
         int first = der[place + 1] & 0xFF;
         return first < 0x80 ? place + 2 : place + 2 + (first & 0x7F);
     }
 
-    /** How long the content of the DER element at a place is. */
+    /** The length of the content of the DER element at an offset. */
     private static int lengthOf(byte[] der, int place) {
         int first = der[place + 1] & 0xFF;
         if (first < 0x80) {

@@ -17,11 +17,11 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The probe policies, which {@code --conformance} adds for the kit that checks a worker over the
- * wire. What each does is said once for all languages, in {@code workers/README.md}.
+ * The probe policies, which {@code --conformance} adds for the conformance kit. {@code
+ * workers/README.md} specifies them for all languages.
  */
 final class Probes {
-    /** Tokens of cancelled sleeps that are remembered. */
+    /** The number of tokens of cancelled sleeps that are kept. */
     private static final int REMEMBERED = 1000;
 
     private final Set<String> cancelled =
@@ -39,7 +39,7 @@ final class Probes {
 
     private Probes() {}
 
-    /** All of them. */
+    /** All probe policies. */
     static List<Policy> policies() {
         Probes probes = new Probes();
         return List.of(
@@ -186,8 +186,8 @@ final class Probes {
     }
 
     private Answer wasCancelled(Request request, Token settings) {
-        String told = Boolean.toString(cancelled.contains(settings.token()));
-        return Answer.allow().withAuditAnnotation("cancelled", told);
+        String known = Boolean.toString(cancelled.contains(settings.token()));
+        return Answer.allow().withAuditAnnotation("cancelled", known);
     }
 
     private static Answer panic(Request request) {

@@ -11,21 +11,20 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * What a policy is sent: the parts of an AdmissionRequest that it claims, as the gateway cuts them
- * out.
+ * Projects an AdmissionRequest to the fields that a policy claims, as the gateway does.
  *
  * <ul>
  *   <li>{@code kind}, {@code resource}, {@code subResource}, {@code operation} and {@code dryRun}
- *       always; {@code uid} never; {@code namespaceObject} only if it is named.
- *   <li>A claimed value that exists appears, and so does every existing object or array on the way
- *       to one. What does not exist does not appear. Order stays.
+ *       always; {@code uid} never; {@code namespaceObject} only if it is claimed.
+ *   <li>A claimed value appears if it exists, and so does every object or array on the path to it.
+ *       The order stays.
  *   <li>Arrays keep length and positions: an element that no claim reaches is {@code {}}, {@code
  *       []} or null, by its own kind.
  *   <li>Where claims overlap, the wider wins.
  * </ul>
  *
- * <p>The gateway does this; here it serves tests, so that a policy which reads more than it claims
- * fails before it is deployed.
+ * <p>This code serves tests, so that a policy that reads more than it claims fails before it is
+ * deployed.
  */
 final class Projection {
     /** Members of every document. */
@@ -33,22 +32,22 @@ final class Projection {
             List.of("kind", "resource", "subResource", "operation", "dryRun");
 
     /**
-     * What "everything" does not hold: nobody is sent the one, and the other is no member of the
-     * request itself.
+     * Not part of "everything": the uid is never sent, and the Namespace is not a member of the
+     * request.
      */
-    private static final Set<String> NEVER_CALLED = Set.of("uid", "namespaceObject");
+    private static final Set<String> NOT_IN_EVERYTHING = Set.of("uid", "namespaceObject");
 
     private Projection() {}
 
     /**
      * The document for a policy with these inputs.
      *
-     * @param request an AdmissionRequest in its JSON shape
-     * @param inputs what the policy claims; null (not said) is everything
+     * @param request an AdmissionRequest
+     * @param inputs of the policy; null (absent) is everything
      */
     static ObjectNode document(ObjectNode request, Claim inputs) {
         if (inputs == null || inputs.isEverything()) {
-            return request.deepCopy().without(NEVER_CALLED);
+            return request.deepCopy().without(NOT_IN_EVERYTHING);
         }
         List<List<String>> paths = new ArrayList<>();
         ALWAYS.forEach(name -> paths.add(List.of(name)));
@@ -71,7 +70,7 @@ final class Projection {
         return found;
     }
 
-    /** What the paths reach of a value; of one that they do not reach, its kind. */
+    /** The part of a value that the paths reach; an empty value of its kind if they reach none. */
     private static JsonNode cut(JsonNode value, List<List<String>> paths) {
         if (paths.contains(List.<String>of())) {
             return value;
@@ -91,7 +90,7 @@ final class Projection {
         return elements;
     }
 
-    /** The paths that go through this member or element, from there on. */
+    /** The rest of the paths that go through this member or element. */
     private static List<List<String>> below(List<List<String>> paths, String name) {
         return paths.stream()
                 .filter(

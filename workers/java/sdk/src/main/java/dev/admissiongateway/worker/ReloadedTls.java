@@ -14,14 +14,14 @@ import javax.net.ssl.SSLEngine;
 import javax.net.ssl.SSLSessionContext;
 
 /**
- * The TLS of a server, made again when its files change. New connections meet the new certificates;
- * those that are open stay. Each has session caches of its own, so that nobody resumes a session
- * which the new authorities would refuse.
+ * The TLS of a server, reloaded when its files change. New connections use the new certificates;
+ * open ones stay. Each version has its own session cache, so that no client resumes a session that
+ * the new CAs would reject.
  */
 final class ReloadedTls extends SslContext {
     /**
-     * Between two looks. Certificates are renewed days before they end; a second is for whoever
-     * tries it out.
+     * The time between two checks of the files. Certificates are renewed days before they expire; a
+     * second is short enough for tests by hand.
      */
     private static final Duration PAUSE = Duration.ofSeconds(1);
 
@@ -33,7 +33,7 @@ final class ReloadedTls extends SslContext {
     /**
      * Reads the files.
      *
-     * @throws AddressException they cannot be used
+     * @throws AddressException the files cannot be used
      */
     ReloadedTls(Tls files) throws AddressException {
         this.files = files;
@@ -45,7 +45,7 @@ final class ReloadedTls extends SslContext {
         }
     }
 
-    /** Looks now and again, until the future is cancelled. */
+    /** Checks the files periodically, until the future is cancelled. */
     ScheduledFuture<?> follow(ScheduledExecutorService clock) {
         return clock.scheduleWithFixedDelay(
                 this::look, PAUSE.toMillis(), PAUSE.toMillis(), TimeUnit.MILLISECONDS);
@@ -62,9 +62,9 @@ final class ReloadedTls extends SslContext {
             complaint = "";
         } catch (Certificates.UnusableException | RuntimeException error) {
             String found =
-                    "the changed certificates cannot be used, the old ones stay: "
+                    "the changed certificates cannot be used, the previous ones stay in use: "
                             + error.getMessage();
-            if (!found.equals(complaint)) { // once, not with each look
+            if (!found.equals(complaint)) { // once, not with each check
                 complaint = found;
                 Log.error(found);
             }
@@ -82,7 +82,7 @@ final class ReloadedTls extends SslContext {
     }
 
     @Override
-    @SuppressWarnings("deprecation") // abstract in Netty, so there is no other
+    @SuppressWarnings("deprecation") // abstract in Netty, so it must be implemented
     public ApplicationProtocolNegotiator applicationProtocolNegotiator() {
         return current.applicationProtocolNegotiator();
     }

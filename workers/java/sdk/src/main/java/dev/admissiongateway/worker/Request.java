@@ -13,17 +13,17 @@ import java.io.IOException;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * The document that a policy judges: a part of a Kubernetes AdmissionRequest.
+ * The document of a policy call: a part of a Kubernetes AdmissionRequest.
  *
- * <p>A document holds what the operator granted and the policy claimed, so every member may be
- * missing: then it reads null, like a member that is null. (Kubernetes leaves {@code name}, {@code
- * namespace} and {@code subResource} out when they are empty, and sends {@code null} for an {@code
- * object} that there is not, as on DELETE.) What is read belongs to the policy: it may be changed
- * and returned. Every method that reads a member throws {@link InvalidDocumentException} if it is
- * not what an AdmissionRequest holds there; a policy that lets it pass answers a failure.
+ * <p>A document holds the fields that the operator granted and the policy claimed, so every member
+ * may be absent. An absent member is null. (Kubernetes omits {@code name}, {@code namespace} and
+ * {@code subResource} if they are empty, and sends {@code null} for an {@code object} that does not
+ * exist, as on DELETE.) A policy may change and return the values. Every method that reads a member
+ * throws {@link InvalidDocumentException} if the member has another type than in an
+ * AdmissionRequest; if a policy does not catch it, the call is a failure.
  */
 public final class Request {
-    /** Types of Kubernetes know the members of their version, and a cluster may be newer. */
+    /** Java types have the members of their version of Kubernetes, and a cluster may be newer. */
     private static final ObjectReader TYPED =
             Json.MAPPER.reader().without(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
 
@@ -37,8 +37,8 @@ public final class Request {
      *
      * @param raw the document's JSON text
      * @param uid the AdmissionRequest's uid, for logs
-     * @param context is cancelled when nobody waits for the answer any more
-     * @throws InvalidDocumentException it is not one JSON object
+     * @param context is cancelled when the gateway no longer waits for the answer
+     * @throws InvalidDocumentException the text is not one JSON object
      */
     Request(ByteString raw, String uid, Context context) {
         this.raw = raw;
@@ -55,30 +55,30 @@ public final class Request {
         }
     }
 
-    /** The whole document, in the AdmissionRequest's own shape; unknown members included. */
+    /** The whole document, in the form of an AdmissionRequest; unknown members included. */
     public ObjectNode document() {
         return document;
     }
 
-    /** The document's JSON text, as it was sent. */
+    /** The document's JSON text, as received. */
     public byte[] raw() {
         return raw.toByteArray();
     }
 
     /**
-     * The AdmissionRequest's uid, for logs. A verdict must not depend on it: it differs in each
-     * call.
+     * The uid of the AdmissionRequest, for logs. A verdict must not depend on it: it differs in
+     * each request.
      */
     public String uid() {
         return uid;
     }
 
-    /** The kind of {@code object}: for a subresource its own, such as Scale or Eviction. */
+    /** The kind of {@code object}; for a subresource its own, such as Scale or Eviction. */
     public GroupVersionKind kind() {
         return groupVersionKind("kind");
     }
 
-    /** The resource that is asked for, in the version that the policy matched. */
+    /** The requested resource, in the version that the rules matched. */
     public GroupVersionResource resource() {
         return groupVersionResource("resource");
     }
@@ -92,19 +92,19 @@ public final class Request {
     }
 
     /**
-     * The kind in the version in which the client called (differs from {@code kind} under
-     * matchPolicy Equivalent).
+     * The kind in the client's original request (differs from {@code kind} under matchPolicy
+     * Equivalent).
      */
     public GroupVersionKind requestKind() {
         return groupVersionKind("requestKind");
     }
 
-    /** The resource in the version in which the client called. */
+    /** The resource in the client's original request. */
     public GroupVersionResource requestResource() {
         return groupVersionResource("requestResource");
     }
 
-    /** The subresource as the client called. */
+    /** The subresource in the client's original request. */
     public String requestSubResource() {
         return text(document, "requestSubResource", "requestSubResource");
     }
@@ -115,24 +115,24 @@ public final class Request {
     }
 
     /**
-     * The object's name. Null where the API server makes it (generateName, mutating), and on a
-     * deletecollection.
+     * The name of the object. Null if the API server has not generated it yet (generateName,
+     * mutating phase), and on deletecollection.
      */
     public String name() {
         return text(document, "name", "name");
     }
 
-    /** The namespace; null for cluster-scoped objects, a Namespace's own name for Namespaces. */
+    /** The namespace; null for cluster-scoped objects; for a Namespace its own name. */
     public String namespace() {
         return text(document, "namespace", "namespace");
     }
 
-    /** Who calls. */
+    /** The client of the API server. */
     public UserInfo userInfo() {
         return typed("userInfo", UserInfo.class);
     }
 
-    /** Whether nothing will be stored. */
+    /** Whether the request is a dry run, which stores nothing. */
     public Boolean dryRun() {
         JsonNode found = document.get("dryRun");
         if (found == null || found.isNull()) {
@@ -144,26 +144,25 @@ public final class Request {
         return found.booleanValue();
     }
 
-    /** The object as it would be stored; null on DELETE. */
+    /** The new object; null on DELETE. */
     public ObjectNode object() {
         return member("object");
     }
 
     /**
-     * The object in a type of Kubernetes that Jackson reads, such as fabric8's {@code Pod}. Members
-     * that the type does not know are left out; so return changes as a patch, or change {@link
-     * #object()}.
+     * The object in a Java type that Jackson reads, such as fabric8's {@code Pod}. Members that the
+     * type does not have are lost, so return changes as a patch, or change {@link #object()}.
      */
     public <T> T object(Class<T> type) {
         return typed("object", type);
     }
 
-    /** The object as it is stored; null on CREATE and CONNECT. */
+    /** The stored object; null on CREATE and CONNECT. */
     public ObjectNode oldObject() {
         return member("oldObject");
     }
 
-    /** The stored object in a type of Kubernetes, as {@link #object(Class)}. */
+    /** The stored object in a Java type, like {@link #object(Class)}. */
     public <T> T oldObject(Class<T> type) {
         return typed("oldObject", type);
     }
@@ -173,28 +172,28 @@ public final class Request {
         return member("options");
     }
 
-    /** The Namespace in which the object is, where the gateway offers it. */
+    /** The Namespace of the object, if the inputs claim it. */
     public ObjectNode namespaceObject() {
         return member("namespaceObject");
     }
 
-    /** Whether nobody waits for the answer any more. */
+    /** Whether the gateway no longer waits for the answer. */
     public boolean isCancelled() {
         return context.isCancelled();
     }
 
     /**
-     * Completes when nobody waits for the answer any more: the caller has gone, or the time is
-     * over. What a policy has started elsewhere it can stop then. Calls made with grpc-java inside
-     * the policy's function are cancelled by themselves.
+     * Completes when the gateway no longer waits for the answer: it has cancelled the call, or the
+     * timeout is over. A policy can then cancel its own operations. Calls with grpc-java inside the
+     * policy's function are cancelled automatically.
      */
     public CompletableFuture<Void> cancelled() {
-        CompletableFuture<Void> told = new CompletableFuture<>();
-        context.addListener(gone -> told.complete(null), Runnable::run);
-        return told;
+        CompletableFuture<Void> cancelled = new CompletableFuture<>();
+        context.addListener(gone -> cancelled.complete(null), Runnable::run);
+        return cancelled;
     }
 
-    /** How large and for which log line; never the content, which may be a Secret. */
+    /** The size and the uid; never the content, which may be a Secret. */
     @Override
     public String toString() {
         return "Request of " + raw.size() + " bytes, uid " + uid;

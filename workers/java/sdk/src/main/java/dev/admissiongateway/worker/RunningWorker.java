@@ -20,43 +20,43 @@ import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A worker on its address, until it is closed. Made by {@link Worker#serve}.
+ * A served worker, until it is closed. Created by {@link Worker#serve}.
  *
- * <p>To close is to be a lame duck first: health says NOT_SERVING, whatever still comes is
- * answered, and streams end when nothing is open on them and nothing has come for half a second.
- * Then no more calls are taken, open ones are finished, and what is still open after the grace
- * period is cancelled.
+ * <p>A worker that closes is first a lame duck: health reports NOT_SERVING, new calls are still
+ * answered, and streams end when no call is open on them and no message has arrived for half a
+ * second. Then it accepts no more calls, finishes open ones, and after the grace period cancels
+ * those that are still open.
  */
 public final class RunningWorker implements AutoCloseable {
     /**
-     * Pings may come so close: five times as often as a gateway sends them, since what it sent in
-     * time can arrive together. (grpc-java's default of five minutes would cut off one that watches
-     * over its workers: GOAWAY "too_many_pings".)
+     * The shortest interval of keepalive pings: a fifth of the gateway's, since delayed pings can
+     * arrive together. With grpc-java's default of five minutes the server would disconnect the
+     * gateway (GOAWAY "too_many_pings").
      */
     private static final Duration PING = Duration.ofSeconds(1);
 
     /**
-     * A gateway that says nothing for so long is pinged: one whose machine has died would keep its
-     * connection, its streams and what it had asked for hours.
+     * The server pings a client that was silent for this time. Otherwise a gateway whose machine
+     * has died would keep its connection, streams and calls for hours.
      */
     private static final Duration QUIET = Duration.ofSeconds(60);
 
-    /** And let go of when it does not answer within so long. */
+    /** The server disconnects a client that does not answer a ping within this time. */
     private static final Duration PONG = Duration.ofSeconds(20);
 
     /**
-     * One to accept; the others only move bytes, which two can for all that the policies' threads
-     * can judge.
+     * One thread accepts. The others only move bytes; two suffice for all calls that the policies'
+     * threads can answer.
      */
     private static final int LOOPS = 2;
 
-    /** For telling everybody that their calls are cancelled: a packet each. */
+    /** Time to send the cancellations to all clients: a packet each. */
     private static final Duration FAREWELL = Duration.ofSeconds(1);
 
     private final Address address;
     private final Limits limits;
     private final Threads threads;
-    private final Stopping stopping = new Stopping();
+    private final StopSignal stopping = new StopSignal();
     private final Traffic traffic = new Traffic();
     private final InFlight inFlight;
     private final Server server;
@@ -81,14 +81,13 @@ public final class RunningWorker implements AutoCloseable {
         this.following = secured == null ? null : secured.follow(threads.clock());
     }
 
-    /** The address for a gRPC client, with the port that was found where 0 was asked for. */
+    /** The address for gRPC clients, with the actual port. */
     public String address() {
         return address.toString();
     }
 
     /**
-     * Stops gracefully, within the grace period, and waits for it. What comes later than the first
-     * call does nothing.
+     * Stops gracefully, within the grace period, and waits for the end. Further calls do nothing.
      */
     @Override
     public void close() {
@@ -101,7 +100,8 @@ public final class RunningWorker implements AutoCloseable {
         long end = System.nanoTime() + limits.gracePeriod().toNanos();
         stopping.begin();
         try {
-            // Half of the time for the gateway to go, half for what stays open when it does not.
+            // Half of the grace period is for the gateway to leave, half for open calls if it does
+            // not.
             traffic.awaitQuiet(limits.gracePeriod().toNanos() / 2);
             server.shutdown();
             if (!server.awaitTermination(
@@ -119,7 +119,7 @@ public final class RunningWorker implements AutoCloseable {
         threads.shutdown();
     }
 
-    /** How many calls are being worked on. */
+    /** The number of calls in flight. */
     int inFlight() {
         return inFlight.count();
     }
@@ -148,8 +148,8 @@ public final class RunningWorker implements AutoCloseable {
     }
 
     private Server server(Worker worker, SocketAddress place, ReloadedTls secured) {
-        Judging judging =
-                new Judging(
+        PolicyCaller caller =
+                new PolicyCaller(
                         worker.name(),
                         worker.version(),
                         worker.policies(),
@@ -159,17 +159,17 @@ public final class RunningWorker implements AutoCloseable {
                         Tracing.found());
         Service service =
                 new Service(
-                        Describing.description(
+                        Descriptions.description(
                                 worker.name(), worker.version(), worker.policies().values()),
-                        judging,
+                        caller,
                         limits,
                         inFlight,
                         stopping,
                         traffic,
                         threads.calls(),
                         threads.clock());
-        // Java's own selectors on TCP and Unix sockets alike: no native library to unpack where
-        // nothing may be written.
+        // The JDK's selectors, for TCP and Unix sockets: no native library must be unpacked on a
+        // read-only file system.
         Class<? extends ServerChannel> channel =
                 place instanceof UnixDomainSocketAddress
                         ? NioServerDomainSocketChannel.class

@@ -1,8 +1,8 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.DescribeRequest;
 import admission.worker.v1.WorkerOuterClass.DescribeResponse;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.ReviewRequest;
 import admission.worker.v1.WorkerOuterClass.ReviewResponse;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
@@ -22,26 +22,26 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ScheduledExecutorService;
 
 /**
- * The contract's four calls, for one worker.
+ * The gRPC service of one worker.
  *
- * <p>A message that cannot be read is INVALID_ARGUMENT, too many calls are RESOURCE_EXHAUSTED;
- * everything else is an answer. A gRPC status is a failure of the call and never a verdict.
+ * <p>Unreadable messages get INVALID_ARGUMENT, calls above the limit RESOURCE_EXHAUSTED, all others
+ * a response. A gRPC status is a failure of the call, never a verdict.
  *
- * @param description what Describe answers
- * @param judging answers calls
- * @param limits of calls in flight and of batches
- * @param inFlight places for calls, shared by all calls
- * @param stopping that the worker is told to stop
- * @param traffic is told of every call
- * @param executor where streams are written
- * @param clock where timeouts are waited for
+ * @param description the response of Describe
+ * @param caller calls the policies
+ * @param limits of the worker
+ * @param inFlight counts calls over all connections
+ * @param stopping signals the stop of the worker
+ * @param traffic counts calls and connections
+ * @param executor writes streams
+ * @param clock runs timeouts
  */
 record Service(
         DescribeResponse description,
-        Judging judging,
+        PolicyCaller caller,
         Limits limits,
         InFlight inFlight,
-        Stopping stopping,
+        StopSignal stopping,
         Traffic traffic,
         Executor executor,
         ScheduledExecutorService clock) {
@@ -65,16 +65,16 @@ record Service(
         reply.send(description);
     }
 
-    /** A check is the author's, and may take long: calls are read and written meanwhile. */
+    /** Runs the check in another thread: an author's check may take long. */
     private void validateSettings(
             ValidateSettingsRequest request,
             Metadata headers,
             UnaryCalls.Reply<ValidateSettingsResponse> reply) {
-        judging.besideCalls(
+        caller.besideCalls(
                 () -> {
                     try {
-                        reply.send(Describing.findings(judging.policies(), request));
-                    } catch (Throwable error) { // nobody else would end the call
+                        reply.send(Descriptions.findings(caller.policies(), request));
+                    } catch (Throwable error) { // nothing else would end the call
                         String message =
                                 "the settings of policy "
                                         + Json.quoted(request.getPolicy())
@@ -87,7 +87,8 @@ record Service(
     }
 
     /**
-     * Exactly one call. gRPC cancels the context when the deadline is over or nobody waits any more.
+     * Decides one policy call. gRPC cancels the context at the deadline, or when the client
+     * cancels.
      */
     private void review(
             ReviewRequest request, Metadata headers, UnaryCalls.Reply<ReviewResponse> reply) {
@@ -95,13 +96,13 @@ record Service(
             reply.refuse(Status.RESOURCE_EXHAUSTED.withDescription(inFlight.refusal()));
             return;
         }
-        PolicyCall policyCall = request.getCall();
+        PolicyCall call = request.getCall();
         // "document_index and timeout are not used here."
-        ByteString document = policyCall.hasDocument() ? policyCall.getDocument() : null;
+        ByteString document = call.hasDocument() ? call.getDocument() : null;
         String traceparent = headers.containsKey(TRACEPARENT) ? headers.get(TRACEPARENT) : "";
         Context.CancellableContext context = Context.current().withCancellation();
-        judging.begin(
-                new Judging.Question(policyCall, document, traceparent),
+        caller.begin(
+                new PolicyCaller.ReceivedCall(call, document, traceparent),
                 context,
                 outcome -> {
                     inFlight.leave();
@@ -117,8 +118,8 @@ record Service(
     private ServerCall.Listener<Methods.Received<ReviewStreamRequest>> reviewStream(
             ServerCall<Methods.Received<ReviewStreamRequest>, ReviewStreamResponse> call,
             Metadata headers) {
-        Conversation conversation = new Conversation(this, call);
-        conversation.begin();
-        return conversation;
+        ReviewStream stream = new ReviewStream(this, call);
+        stream.begin();
+        return stream;
     }
 }

@@ -3,14 +3,14 @@ package dev.admissiongateway.worker;
 import java.util.Objects;
 
 /**
- * One thing that is wrong with settings.
+ * One error in settings.
  *
- * @param pointer where, as a JSON Pointer (RFC 6901) over the settings, such as {@code
- *     /labels/team}; empty: the settings as a whole
+ * @param pointer the JSON Pointer (RFC 6901) of the value in the settings, such as {@code
+ *     /labels/team}; empty: the whole settings
  * @param message what is expected and what was found, in one sentence
  */
 public record SettingsError(String pointer, String message) implements Finding {
-    /** Checks that both are there. */
+    /** Validates the values. */
     public SettingsError {
         Objects.requireNonNull(pointer, "pointer");
         Objects.requireNonNull(message, "message");

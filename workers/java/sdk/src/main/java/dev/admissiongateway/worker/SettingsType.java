@@ -17,15 +17,14 @@ import java.util.logging.Level;
 import java.util.stream.Collectors;
 
 /**
- * What a policy's settings must be: JSON from the operator's configuration, converted and checked
- * before anything is judged.
+ * Converts and checks a policy's settings: JSON from the operator's configuration.
  *
- * <p>Settings are one JSON object, never empty: no settings are {@code {}}. The same conversion
- * runs in {@code ValidateSettings} (when the configuration is loaded) and before the first call.
+ * <p>Settings are one JSON object; no settings are {@code {}}. The same conversion runs in {@code
+ * ValidateSettings} (when the configuration is loaded) and before the first call.
  *
  * @param type a record, or another type that Jackson reads from an object
- * @param check the author's own check, for what a type cannot say; null: there is none
- * @param givenSchema a JSON Schema that the author wrote; null: it is made from the type
+ * @param check the author's check, for what a type cannot express; null: none
+ * @param givenSchema the author's JSON Schema; null: it is generated from the type
  */
 record SettingsType<S>(
         Class<S> type,
@@ -33,10 +32,10 @@ record SettingsType<S>(
         String givenSchema) {
     private static final String DIALECT = "https://json-schema.org/draft/2020-12/schema";
 
-    /** The settings of a policy that has none: {@code {}} and nothing else. */
+    /** The settings of a policy without settings: only {@code {}} is valid. */
     record None() {}
 
-    /** Settings, and what the operator should be warned about. */
+    /** Settings, with warnings for the operator. */
     record Converted<S>(S settings, List<String> warnings) {}
 
     /** A JSON Schema (2020-12) of the settings, as JSON text. */
@@ -49,7 +48,7 @@ record SettingsType<S>(
         return ByteString.copyFromUtf8(schema.toString());
     }
 
-    /** The same with the author's own schema; {@code policy} is whose it is, for the error. */
+    /** Sets the author's schema; {@code policy} is for the error. */
     SettingsType<S> withSchema(String text, String policy) {
         try {
             if (!Json.read(ByteString.copyFromUtf8(text)).isObject()) {
@@ -64,9 +63,9 @@ record SettingsType<S>(
     }
 
     /**
-     * Settings out of their JSON text.
+     * Converts the JSON text of settings.
      *
-     * @throws InvalidSettingsException all that is wrong with them
+     * @throws InvalidSettingsException all errors in the settings
      */
     Converted<S> read(ByteString text) throws InvalidSettingsException {
         List<Finding> found = new ArrayList<>();
@@ -101,12 +100,13 @@ record SettingsType<S>(
         return value;
     }
 
-    /** Converted by Jackson; null where it refuses, which is then found. */
+    /** Converts with Jackson; null: Jackson rejects the value, and the error is in found. */
     private S bound(ByteString text, List<Finding> found) {
         try {
             return Json.MAPPER.readValue(text.newInput(), type);
         } catch (ValueInstantiationException error) {
-            // The type's own constructor has thrown: its message is for whoever wrote the settings.
+            // The constructor of the type has thrown: its message is for the author of the
+            // settings.
             found.add(
                     new SettingsError(
                             placeOf(error), String.valueOf(error.getCause().getMessage())));

@@ -3,12 +3,12 @@ package dev.admissiongateway.worker;
 import java.util.Objects;
 
 /**
- * What the operator should know about settings that are accepted, such as a deprecated member.
+ * A warning about settings that are accepted, such as a deprecated member.
  *
  * @param message one sentence
  */
 public record SettingsWarning(String message) implements Finding {
-    /** Checks the message. */
+    /** Validates the message. */
     public SettingsWarning {
         Objects.requireNonNull(message, "message");
     }

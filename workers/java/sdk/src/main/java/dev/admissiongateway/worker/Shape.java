@@ -10,23 +10,23 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /**
- * What JSON must look like to become a Java type: its JSON Schema, and every mistake in a value at
- * its own place.
+ * The form of the JSON for a Java type: its JSON Schema, and all errors in a value, each with its
+ * JSON Pointer.
  *
- * <p>Jackson stops at the first mistake; an operator wants all of them. So a value is walked beside
- * its shape first, and converted by Jackson when nothing was found. What only Jackson can tell (a
- * type with a deserializer of its own, a record's constructor that throws) is said by Jackson then.
+ * <p>Jackson stops at the first error; an operator needs all of them. So a value is first compared
+ * with its shape, and Jackson converts it only if there is no error. Jackson reports the errors
+ * that only it can find (of a custom deserializer, of a record's constructor).
  */
 sealed interface Shape {
-    /** The schema of a value, to which what holds it may add a description. */
+    /** The schema of a value; the caller may add a description. */
     ObjectNode schema();
 
     /**
-     * Looks for mistakes.
+     * Finds errors.
      *
      * @param value a JSON value, never null
-     * @param place where it stands, as a JSON Pointer
-     * @param found takes what is wrong and what to warn about
+     * @param place the JSON Pointer of the value
+     * @param found receives errors and warnings
      */
     void check(JsonNode value, String place, List<Finding> found);
 
@@ -39,7 +39,7 @@ sealed interface Shape {
         found.add(new SettingsError(place, "must be " + wanted + ", is " + Json.typeOf(value)));
     }
 
-    /** A text, a boolean, an object of any kind, or whatever Jackson reads. */
+    /** A string, a number, a boolean, any object, any array, or any value that Jackson reads. */
     enum Plain implements Shape {
         TEXT("string", "a text"),
         NUMBER("number", "a number"),
@@ -78,9 +78,9 @@ sealed interface Shape {
         }
     }
 
-    /** A whole number within bounds; null: none. */
+    /** An integer within bounds; null: no bound. */
     record Whole(BigInteger least, BigInteger most) implements Shape {
-        /** All values of so many bits, in two's complement. */
+        /** The range of an integer of this many bits, in two's complement. */
         static Whole ofBits(int bits) {
             BigInteger half = BigInteger.ONE.shiftLeft(bits - 1);
             return new Whole(half.negate(), half.subtract(BigInteger.ONE));
@@ -113,7 +113,7 @@ sealed interface Shape {
         }
     }
 
-    /** One of an enum's constants, by the names that Jackson knows them by. */
+    /** A constant of an enum, by its name in Jackson. */
     record Choice(List<String> names) implements Shape {
         @Override
         public ObjectNode schema() {
@@ -135,7 +135,7 @@ sealed interface Shape {
         }
     }
 
-    /** An array of equal shapes. */
+    /** An array whose elements have one shape. */
     record Elements(Shape element) implements Shape {
         @Override
         public ObjectNode schema() {
@@ -156,7 +156,7 @@ sealed interface Shape {
         }
     }
 
-    /** An object whose members, whatever their names, have equal shapes. */
+    /** An object with any names, whose members have one shape. */
     record Entries(Shape value, Choice keys) implements Shape {
         @Override
         public ObjectNode schema() {
@@ -197,7 +197,9 @@ sealed interface Shape {
         }
     }
 
-    /** An object with these members; whether others are ignored, the record's annotations say. */
+    /**
+     * An object with these members; annotations of the record determine whether others are ignored.
+     */
     record Members(List<Member> members, boolean ignoresUnknown) implements Shape {
         @Override
         public ObjectNode schema() {

@@ -22,11 +22,11 @@ import java.util.Set;
 /**
  * The shapes of Java types, as Jackson reads them.
  *
- * <p>A record's component is required if it is {@code @JsonProperty(required = true)} or primitive
- * (what is missing must not silently be 0); any other is null where it is missing, and the record's
- * compact constructor can give it a default. Members that the record does not have are errors,
- * unless it is {@code @JsonIgnoreProperties(ignoreUnknown = true)}. Of a type that is none of those
- * below, the shape is anything, and Jackson alone decides.
+ * <p>A component of a record is required if it is {@code @JsonProperty(required = true)} or
+ * primitive (a missing value must not become 0); otherwise it is null if it is missing, and the
+ * record's compact constructor can set a default. Unknown members are errors, unless the record is
+ * {@code @JsonIgnoreProperties(ignoreUnknown = true)}. For types that are not listed below any
+ * value is accepted, and Jackson decides.
  */
 final class Shapes {
     private static final Map<Class<?>, Shape> PLAIN =
@@ -57,8 +57,8 @@ final class Shapes {
     }
 
     /**
-     * As {@code of}; {@code around} are the records that hold it: one that holds itself ends in an
-     * object of any kind.
+     * Like {@code of}; {@code around} are the enclosing records: a recursive record ends in any
+     * object.
      */
     private static Shape of(Type type, Set<Class<?>> around) {
         Class<?> raw = rawOf(type);
@@ -97,8 +97,7 @@ final class Shapes {
     }
 
     private static Shape.Member memberOf(RecordComponent component, Set<Class<?>> around) {
-        // Annotations of a component are found on its accessor: Jackson's have no target of their
-        // own for components.
+        // Annotations of a component are on its accessor: Jackson's have no target for components.
         JsonProperty property = component.getAccessor().getAnnotation(JsonProperty.class);
         JsonPropertyDescription described =
                 component.getAccessor().getAnnotation(JsonPropertyDescription.class);

@@ -6,36 +6,36 @@ import java.lang.reflect.Proxy;
 import java.util.function.Consumer;
 
 /**
- * Signals of the operating system, by {@code sun.misc.Signal} (module jdk.unsupported, kept by JEP
- * 260 until there is another way). A shutdown hook, which Java has for this, could neither give the
- * exit code nor see a second signal. Called by reflection, as the compiler warns of it and cannot
- * be told that this is known.
+ * Handles signals with {@code sun.misc.Signal} (module jdk.unsupported, kept by JEP 260 until there
+ * is a replacement). A shutdown hook can neither set the exit code nor receive a second signal. The
+ * class is used by reflection, since the compiler's warning about it cannot be suppressed.
  */
 final class Signals {
     private Signals() {}
 
     /**
-     * Calls the listener, in a thread of its own, with the name of each signal that comes.
+     * Calls the listener, in its own thread, with the name of each signal.
      *
      * @param names such as {@code TERM}
      */
-    static void tell(Consumer<String> listener, String... names) {
+    static void handle(Consumer<String> listener, String... names) {
         try {
             Class<?> signal = Class.forName("sun.misc.Signal");
             Class<?> handler = Class.forName("sun.misc.SignalHandler");
             Method handle = signal.getMethod("handle", signal, handler);
             for (String name : names) {
-                InvocationHandler told =
+                InvocationHandler invoked =
                         (proxy, method, arguments) ->
                                 answer(proxy, method, arguments, name, listener);
                 Object proxy =
                         Proxy.newProxyInstance(
-                                handler.getClassLoader(), new Class<?>[] {handler}, told);
+                                handler.getClassLoader(), new Class<?>[] {handler}, invoked);
                 handle.invoke(null, signal.getConstructor(String.class).newInstance(name), proxy);
             }
         } catch (ReflectiveOperationException missing) {
             Log.warning(
-                    "this Java tells of no signals: it will end without finishing what is open");
+                    "this JVM does not deliver signals: a signal ends the worker with its open"
+                        + " calls unanswered");
         }
     }
 

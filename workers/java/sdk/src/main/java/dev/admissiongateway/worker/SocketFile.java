@@ -11,9 +11,9 @@ import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
 
 /**
- * The file of a Unix socket. A worker that ends takes its file along (Netty removes it with the
- * socket); one that was killed leaves it behind: that is taken over. One that somebody listens on
- * is not, and neither is a file that is no socket.
+ * The file of a Unix socket. When a worker ends, Netty removes the file; a killed worker leaves it.
+ * Such a stale file is removed; the socket of a process that still listens, or a file that is not a
+ * socket, is not.
  */
 final class SocketFile {
     private final Address address;
@@ -25,10 +25,10 @@ final class SocketFile {
     }
 
     /**
-     * Sees that the address can be listened on; removes the file of a socket that nobody listens
-     * on.
+     * Checks that the worker can listen on the path; removes the file of a socket on which no
+     * process listens.
      *
-     * @throws AddressException somebody listens there, or it is not ours to take
+     * @throws AddressException a process listens there, or the file is not a socket
      */
     void makeFree() throws AddressException {
         BasicFileAttributes found = attributes();
@@ -41,7 +41,7 @@ final class SocketFile {
         }
         if (!found
                 .isOther()) { // neither file, directory nor link: a socket, or a device that takes
-                              // no connection
+            // no connection
             throw refused("the file is no socket; remove it or choose another path");
         }
         if (isAnswered()) {
@@ -64,7 +64,7 @@ final class SocketFile {
         }
     }
 
-    /** Whoever is too busy to answer, or forbids it, is somebody. */
+    /** Whether a process listens. One that is too busy to accept, or denies access, counts. */
     private boolean isAnswered() {
         try (SocketChannel probe = SocketChannel.open(UnixDomainSocketAddress.of(path))) {
             return true;

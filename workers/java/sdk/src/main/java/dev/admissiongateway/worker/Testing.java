@@ -12,7 +12,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
 
 /**
- * Tests a policy without a server: a request and settings in, its answer out.
+ * Calls a policy without a server, for tests.
  *
  * <pre>{@code
  * @Test
@@ -24,35 +24,35 @@ import java.util.concurrent.ExecutionException;
  * }
  * }</pre>
  *
- * <p>The policy is sent what the gateway would send it: no more than it claims as its inputs. So a
- * policy that reads what it does not claim fails its tests, and not its first day in a cluster.
+ * <p>The policy gets the document that the gateway would send: only its inputs. So a policy that
+ * reads a field that it does not claim fails its tests, not in production.
  */
 public final class Testing {
     private Testing() {}
 
-    /** As {@link #review(Worker, String, Object, Object)}, without settings. */
+    /** Like {@link #review(Worker, String, Object, Object)}, without settings. */
     public static Answer review(Worker worker, String policy, Object request) throws Exception {
         return review(worker, policy, request, "{}");
     }
 
     /**
-     * What a policy answers to a request. Waits for a policy that answers later.
+     * Calls a policy with a request, and waits for the answer.
      *
-     * @param worker which holds the policy
+     * @param worker that has the policy
      * @param policy its name
-     * @param request an AdmissionRequest in its JSON shape, or the parts of it that matter; or a
-     *     whole AdmissionReview: JSON text, a JsonNode, a Map, or what else Jackson writes
-     * @param settings as the operator would write them, in the same forms
-     * @return the answer, never null; {@link Change#value} is a patch as it was given
-     * @throws NoSuchElementException the worker holds no such policy
-     * @throws InvalidSettingsException all that is wrong with the settings
-     * @throws InvalidAnswerException the policy returned what is no answer in its phase
-     * @throws Exception whatever the policy throws
+     * @param request an AdmissionRequest, a part of it, or an AdmissionReview: JSON text, a
+     *     JsonNode, a Map, or another value that Jackson writes
+     * @param settings as the operator writes them, in the same forms
+     * @return the answer, never null; {@link Change#value} is a patch
+     * @throws NoSuchElementException the worker has no such policy
+     * @throws InvalidSettingsException all errors in the settings
+     * @throws InvalidAnswerException the answer is invalid in its phase
+     * @throws Exception of the policy
      */
     public static Answer review(Worker worker, String policy, Object request, Object settings)
             throws Exception {
-        Policy held = worker.policies().get(policy);
-        if (held == null) {
+        Policy registered = worker.policies().get(policy);
+        if (registered == null) {
             String names =
                     worker.policies().isEmpty()
                             ? "none"
@@ -67,11 +67,11 @@ public final class Testing {
         }
         ObjectNode given = object(request, "the request");
         ObjectNode whole = given.get("request") instanceof ObjectNode inside ? inside : given;
-        ByteString document = Json.write(Projection.document(whole, held.inputs()));
+        ByteString document = Json.write(Projection.document(whole, registered.inputs()));
         Object converted =
-                held.settings().read(Json.write(object(settings, "the settings"))).settings();
+                registered.settings().read(Json.write(object(settings, "the settings"))).settings();
         Request made = new Request(document, whole.path("uid").asText(""), Context.current());
-        return Outcomes.accepted(awaited(held.put(made, converted)), held.phase());
+        return Outcomes.accepted(awaited(registered.invoke(made, converted)), registered.phase());
     }
 
     private static Object awaited(Object answer) throws Exception {

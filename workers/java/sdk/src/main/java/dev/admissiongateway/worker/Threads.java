@@ -14,16 +14,15 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 
 /**
- * All threads of one served worker, none of which keeps the process alive. Calls are read and
- * written in other threads than policies run in, so that a policy which computes for long holds up
- * no stream and no health check. Queues have no bound of their own: they hold calls, which are
- * bounded ({@link Limits#inFlight}).
+ * The threads of one served worker, all daemons. Messages are read and written in other threads
+ * than those of policies, so that a policy that computes for long delays no stream and no health
+ * check. The queues are limited by the number of calls ({@link Limits#inFlight}).
  */
 final class Threads {
-    /** Two at least: one policy that computes for long is not to hold up all others. */
+    /** At least two: one policy that computes for long must not delay all others. */
     private static final int PROCESSORS = Math.max(2, Runtime.getRuntime().availableProcessors());
 
-    /** How long a thread stays that has nothing to do. */
+    /** How long an idle thread stays. */
     private static final long IDLE_SECONDS = 60;
 
     private final ExecutorService calls = pool(PROCESSORS, "calls");
@@ -35,7 +34,7 @@ final class Threads {
 
     Threads(Limits limits) {
         this.blocking = pool(limits.threads(), "blocking");
-        clock.setRemoveOnCancelPolicy(true); // most timeouts never come
+        clock.setRemoveOnCancelPolicy(true); // most timeouts are cancelled
     }
 
     ExecutorService calls() {
@@ -59,7 +58,7 @@ final class Threads {
         return loops;
     }
 
-    /** A thread cannot be stopped; it is interrupted, and nobody waits for what it still does. */
+    /** Interrupts the threads, which cannot be stopped, and does not wait for them. */
     void shutdown() {
         clock.shutdownNow();
         plain.shutdownNow();
@@ -70,7 +69,7 @@ final class Threads {
         }
     }
 
-    /** Threads of these names, which do not keep the process alive. */
+    /** A factory of daemon threads with this name. */
     static ThreadFactory named(String name) {
         AtomicInteger number = new AtomicInteger();
         return work -> {

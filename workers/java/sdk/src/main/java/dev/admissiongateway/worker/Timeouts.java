@@ -5,11 +5,11 @@ import com.google.protobuf.Duration;
 import java.math.BigDecimal;
 import java.util.concurrent.TimeUnit;
 
-/** The contract's durations as time to wait. */
+/** Converts the contract's durations. */
 final class Timeouts {
     /**
-     * A hundred years: beyond that nobody waits, and sums of nanoseconds stay within 64 bits (292
-     * years).
+     * A hundred years: longer timeouts have no use, and sums of nanoseconds stay within 64 bits
+     * (292 years).
      */
     private static final long MOST_SECONDS = TimeUnit.DAYS.toSeconds(36_500);
 
@@ -20,7 +20,7 @@ final class Timeouts {
         return TimeUnit.SECONDS.toNanos(seconds) + timeout.getNanos();
     }
 
-    /** As people write it: {@code 0.25}. */
+    /** In seconds: {@code 0.25}. */
     static String seconds(Duration timeout) {
         BigDecimal exact =
                 BigDecimal.valueOf(timeout.getSeconds())

@@ -3,16 +3,16 @@ package dev.admissiongateway.worker;
 import java.nio.file.Path;
 
 /**
- * Where the PEM files for TLS are. They are read again when they change; what cannot be used is
- * logged, and what was used stays.
+ * The PEM files for TLS. The worker reloads them when they change, logs files that it cannot use,
+ * and keeps the previous ones.
  *
- * @param certificate the worker's certificate, with the chain behind it
+ * @param certificate the worker's certificate, followed by its chain
  * @param key its private key, not encrypted (PKCS#8, PKCS#1 or SEC 1)
- * @param clientCa the authorities whose certificates clients must have; null: any client is served
+ * @param clientCa the CAs of client certificates; null: all clients are served
  */
 public record Tls(Path certificate, Path key, Path clientCa) {
     /**
-     * Checks what is needed.
+     * Validates the files.
      *
      * @throws IllegalArgumentException certificate or key is missing
      */

@@ -3,14 +3,14 @@ package dev.admissiongateway.worker;
 import java.util.Map;
 
 /**
- * The policy's span, where the program has OpenTelemetry's API; nothing where it has not. An SDK
- * sets up no exporter: that is the program's.
+ * Spans of policy calls, if OpenTelemetry's API is on the class path. The program sets up the
+ * exporter.
  */
 interface Tracing {
-    /** What is there without OpenTelemetry. */
+    /** Does nothing: there is no OpenTelemetry. */
     Tracing NONE = (policy, attributes, traceparent) -> Span.NONE;
 
-    /** The library's presence decides, once. */
+    /** Chosen once, by the presence of the library. */
     static Tracing found() {
         try {
             Class.forName("io.opentelemetry.api.GlobalOpenTelemetry");
@@ -21,17 +21,17 @@ interface Tracing {
     }
 
     /**
-     * Begins the span of one call.
+     * Starts the span of one call.
      *
      * @param policy its name
-     * @param attributes that are known from the beginning
-     * @param traceparent of the span's parent (W3C Trace Context); empty: there is none
+     * @param attributes that are known at the start
+     * @param traceparent of the span's parent (W3C Trace Context); empty: none
      */
     Span start(String policy, Map<String, String> attributes, String traceparent);
 
-    /** A begun span. */
+    /** A started span. */
     interface Span {
-        /** What is there without OpenTelemetry. */
+        /** Does nothing: there is no OpenTelemetry. */
         Span NONE =
                 new Span() {
                     @Override
@@ -43,14 +43,14 @@ interface Tracing {
                     public void end(String verdict) {}
                 };
 
-        /** Runs something while the span is the current one. */
+        /** Runs the task with this span as the current one. */
         void during(Runnable work);
 
         /** Ends it with the attribute {@code admission.verdict}. */
         void end(String verdict);
     }
 
-    /** The {@code traceparent} of the current span; empty where there is none. */
+    /** The {@code traceparent} of the current span; empty: none. */
     static String current() {
         try {
             return OpenTelemetryTracing.current();

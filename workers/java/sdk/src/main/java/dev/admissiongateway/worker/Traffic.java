@@ -6,18 +6,17 @@ import io.grpc.ServerTransportFilter;
 import java.util.concurrent.TimeUnit;
 
 /**
- * What goes on at a worker: connections, open calls, and when something came last. So that a worker
- * that is told to stop knows when nobody needs it any more.
+ * Counts the connections and open calls of a worker, and records when the last message arrived. A
+ * stopping worker uses it to detect that no client needs it.
  */
 final class Traffic extends ServerTransportFilter {
     /**
-     * Nothing has come for so long: the gateway has heard that the worker stops. It hears it by a
-     * health Watch within microseconds of machine and milliseconds of network; half a second bears
-     * a slow machine.
+     * After this time without a message, the gateway knows that the worker stops. It learns of the
+     * stop from a health Watch, within milliseconds; half a second suffices on a slow machine.
      */
     static final long QUIET_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
 
-    /** Of a connection that has been counted: one that ends before its handshake has not. */
+    /** Marks a counted connection: one that ends before its handshake is not counted. */
     private static final Attributes.Key<Boolean> COUNTED = Attributes.Key.create("counted");
 
     private int connections;
@@ -54,8 +53,8 @@ final class Traffic extends ServerTransportFilter {
     }
 
     /**
-     * Waits until nobody is connected, or no call is open and none has come for a while; or the
-     * time is over.
+     * Waits until no client is connected, or no call is open and no message has arrived for {@link
+     * #QUIET_NANOS}, or the time is over.
      */
     synchronized void awaitQuiet(long nanos) throws InterruptedException {
         long begun = System.nanoTime();

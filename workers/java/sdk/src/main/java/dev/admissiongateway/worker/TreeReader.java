@@ -23,14 +23,14 @@ import java.math.BigDecimal;
 import java.math.BigInteger;
 
 /**
- * Reads trees whose numbers keep the text that they were written with. Jackson's own reader turns
- * {@code 1e2} into {@code 1E+2} and {@code -0.0} into {@code 0.0}: equal, perhaps, but not what was
- * there, and whoever returns the whole object would have changed it.
+ * Reads trees in which numbers keep their text. Jackson's reader turns {@code 1e2} into {@code
+ * 1E+2} and {@code -0.0} into {@code 0.0}, and a policy that returns the whole object would change
+ * it.
  */
 final class TreeReader<N extends JsonNode> extends StdDeserializer<N> {
     private static final long serialVersionUID = 1;
 
-    /** Digits of the largest int, less one: so many digits and a sign always fit. */
+    /** Digits of the largest int, less one: this many digits and a sign always fit. */
     private static final int INT_CHARACTERS = 9;
 
     /** Digits of the largest long, less one. */
@@ -43,7 +43,7 @@ final class TreeReader<N extends JsonNode> extends StdDeserializer<N> {
         this.kind = kind;
     }
 
-    /** Makes a mapper read JsonNodes so, wherever they stand in an author's type. */
+    /** Registers the reader for JsonNodes, also inside an author's types. */
     static void addTo(SimpleModule module) {
         module.addDeserializer(JsonNode.class, new TreeReader<>(JsonNode.class));
         module.addDeserializer(ObjectNode.class, new TreeReader<>(ObjectNode.class));
@@ -64,9 +64,7 @@ final class TreeReader<N extends JsonNode> extends StdDeserializer<N> {
         return kind.isInstance(NullNode.instance) ? kind.cast(NullNode.instance) : null;
     }
 
-    /**
-     * The value that begins with the parser's current token. Its nesting is bounded by the parser.
-     */
+    /** The value that begins with the parser's current token. The parser limits its nesting. */
     static JsonNode read(JsonParser parser) throws IOException {
         return switch (parser.currentToken()) {
             case START_OBJECT -> object(parser);

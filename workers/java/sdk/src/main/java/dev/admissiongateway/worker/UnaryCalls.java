@@ -6,17 +6,17 @@ import io.grpc.ServerCallHandler;
 import io.grpc.Status;
 
 /**
- * Serves calls of one request and one response. What cannot be read is INVALID_ARGUMENT; everything
- * else is up to the {@link Answering}.
+ * Serves calls with one request and one response. An unreadable request gets INVALID_ARGUMENT;
+ * {@link Answering} handles all others.
  */
 final class UnaryCalls<Q, R> implements ServerCallHandler<Methods.Received<Q>, R> {
     private final Answering<Q, R> answering;
     private final Traffic traffic;
 
-    /** What a call does with its request. */
+    /** The handler of a request. */
     @FunctionalInterface
     interface Answering<Q, R> {
-        /** Answers, now or later, by calling one of the reply's methods once. */
+        /** Answers, now or later, with one call of a method of the reply. */
         void answer(Q request, Metadata headers, Reply<R> reply);
     }
 
@@ -28,17 +28,12 @@ final class UnaryCalls<Q, R> implements ServerCallHandler<Methods.Received<Q>, R
     @Override
     public ServerCall.Listener<Methods.Received<Q>> startCall(
             ServerCall<Methods.Received<Q>, R> call, Metadata headers) {
-        call.request(
-                2); // as grpc-java's own: a second message would be the client's mistake, and be
-                    // noticed
+        call.request(2); // as grpc-java does, to detect a second message, which is an error
         traffic.opened();
         return new Listener(call, headers);
     }
 
-    /**
-     * The one answer to a call. May be given in any thread; what comes for a cancelled call is
-     * dropped.
-     */
+    /** The answer to a call. It may be sent in any thread; that of a cancelled call is dropped. */
     record Reply<R>(ServerCall<?, R> call) {
         void send(R response) {
             synchronized (call) {
@@ -80,8 +75,8 @@ final class UnaryCalls<Q, R> implements ServerCallHandler<Methods.Received<Q>, R
             if (received == null) {
                 reply.refuse(Status.INVALID_ARGUMENT.withDescription("the call has no request"));
             } else if (received.message() == null) {
-                String mistake = "the request cannot be read: " + received.mistake();
-                reply.refuse(Status.INVALID_ARGUMENT.withDescription(mistake));
+                String error = "the request cannot be read: " + received.error();
+                reply.refuse(Status.INVALID_ARGUMENT.withDescription(error));
             } else {
                 answering.answer(received.message(), headers, reply);
             }

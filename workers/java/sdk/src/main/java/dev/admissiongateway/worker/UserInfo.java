@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is
- * null.
+ * An authentication.k8s.io/v1 UserInfo: the client of the API server. A field that is empty or not
+ * granted is null.
  *
  * @param username such as {@code system:serviceaccount:kube-system:deployment-controller}
  * @param uid of the user

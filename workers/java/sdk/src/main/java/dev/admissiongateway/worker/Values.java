@@ -13,8 +13,8 @@ import java.util.Map;
 import java.util.regex.Pattern;
 
 /**
- * What an author's values must be: text, and lists and maps without null. Whatever else is refused
- * where it is given. Errors name places and never values, which may be secret.
+ * Validates an author's values: text, and lists and maps without null. Errors never have values,
+ * which may be secret.
  */
 final class Values {
     /** The contract's: "letters, digits, {@code -}, {@code _}, {@code .}, at most 63". */
@@ -22,7 +22,7 @@ final class Values {
 
     private Values() {}
 
-    /** The value, if it is Unicode text. */
+    /** Returns the value, if it is Unicode text. */
     static String text(String value, String what) {
         if (value == null) {
             throw new InvalidAnswerException(what + ": must be text, is null");
@@ -34,7 +34,7 @@ final class Values {
         return value;
     }
 
-    /** The values as an unchangeable list, none of them null. */
+    /** The values as an unmodifiable list without null. */
     static <T> List<T> list(List<T> values, String what) {
         if (values == null || values.stream().anyMatch(value -> value == null)) {
             throw new InvalidAnswerException(what + ": must be a list without null");
@@ -42,21 +42,19 @@ final class Values {
         return List.copyOf(values);
     }
 
-    /**
-     * What a caller gave one by one; null, where it is there, is found by whoever checks the list.
-     */
+    /** The values of a varargs parameter; null is detected later, in the list. */
     static <T> List<T> list(T[] values) {
         return Arrays.asList(values);
     }
 
-    /** The values as an unchangeable list of texts. */
+    /** The values as an unmodifiable list of texts. */
     static List<String> texts(List<String> values, String what) {
         List<String> checked = list(values, what);
         checked.forEach(value -> text(value, what));
         return checked;
     }
 
-    /** The annotations as an unchangeable map in their order. */
+    /** The annotations as an unmodifiable map in their order. */
     static Map<String, String> auditAnnotations(Map<String, String> annotations) {
         if (annotations == null) {
             throw new InvalidAnswerException("auditAnnotations: must be a map, is null");

@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * Holds policies and serves them.
+ * A named set of policies that can be served.
  *
  * <pre>{@code
  * static final Worker WORKER = new Worker("labels", "1.0.0")
@@ -24,10 +24,10 @@ public final class Worker {
     /**
      * A worker without policies.
      *
-     * @param name for logs, such as {@code labels}. It need not be the name that the gateway's
-     *     configuration gives it
-     * @param version of the worker's build, such as {@code 1.4.2} or a commit. It must change
-     *     whenever a verdict may change: it is part of the key under which verdicts are cached
+     * @param name for logs, such as {@code labels}. It may differ from the worker's name in the
+     *     gateway's configuration
+     * @param version of the worker's build, such as {@code 1.4.2} or a commit. It is part of the
+     *     cache key of verdicts, so it must change whenever a verdict may change
      * @throws IllegalArgumentException the version is missing
      */
     public Worker(String name, String version) {
@@ -73,17 +73,18 @@ public final class Worker {
         return version;
     }
 
-    /** The registered policies by name, in the order of their registration. */
+    /** The policies by name, in the order of their registration. */
     public Map<String, Policy> policies() {
         return Collections.unmodifiableMap(policies);
     }
 
     /**
-     * Serves until the returned handle is closed, without TLS and with the default limits; for
-     * tests and for embedding.
+     * Serves without TLS and with the default limits, until the returned handle is closed; for
+     * tests and for use inside a program.
      *
-     * @param address {@code HOST:PORT} (port 0: any), {@code unix:PATH} or {@code unix:///ABSOLUTE}
-     * @throws AddressException the address cannot be listened on
+     * @param address {@code HOST:PORT} (port 0: any free port), {@code unix:PATH} or {@code
+     *     unix:///ABSOLUTE}
+     * @throws AddressException the worker cannot listen on the address
      */
     public RunningWorker serve(String address) throws AddressException {
         return serve(address, Limits.defaults(), null);
@@ -92,10 +93,11 @@ public final class Worker {
     /**
      * Serves until the returned handle is closed.
      *
-     * @param address {@code HOST:PORT} (port 0: any), {@code unix:PATH} or {@code unix:///ABSOLUTE}
+     * @param address {@code HOST:PORT} (port 0: any free port), {@code unix:PATH} or {@code
+     *     unix:///ABSOLUTE}
      * @param limits of everything
      * @param tls null: without TLS
-     * @throws AddressException the address cannot be listened on, or a certificate cannot be used
+     * @throws AddressException the worker cannot listen on the address, or use a certificate
      */
     public RunningWorker serve(String address, Limits limits, Tls tls) throws AddressException {
         return new RunningWorker(this, address, limits, tls);
@@ -104,13 +106,13 @@ public final class Worker {
     /**
      * Runs the worker's command: serves until SIGTERM or SIGINT, then ends the process.
      *
-     * @param arguments the process's own
+     * @param arguments of the process
      */
     public void main(String[] arguments) {
         Command.run(this, arguments, System.getenv());
     }
 
-    /** The same worker with the probe policies besides. */
+    /** This worker with the probe policies added. */
     Worker withProbes() {
         Worker both = new Worker(name, version);
         policies.values().forEach(both::register);

@@ -10,10 +10,7 @@ import java.io.IOException;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 
-/**
- * A number with the text that it was written with, where Java would write it in another way: {@code
- * 1e2}.
- */
+/** A number with its text, which Java would write differently: {@code 1e2}. */
 final class WrittenNumber extends NumericNode {
     private static final long serialVersionUID = 1;
 

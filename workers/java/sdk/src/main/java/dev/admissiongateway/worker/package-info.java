@@ -1,11 +1,11 @@
 /**
- * Write a Kubernetes admission policy as a Java function; serve it to the admission gateway over
+ * Serves Kubernetes admission policies, written as Java functions, to the admission gateway over
  * gRPC.
  *
- * <p>A {@link dev.admissiongateway.worker.Worker} holds {@linkplain
- * dev.admissiongateway.worker.Policy policies}. A policy is given a {@link
- * dev.admissiongateway.worker.Request} and its settings, and gives an {@link
- * dev.admissiongateway.worker.Answer}. {@link dev.admissiongateway.worker.Testing} puts requests to
- * a policy without a server. README.md is the guide.
+ * <p>A {@link dev.admissiongateway.worker.Worker} has {@linkplain
+ * dev.admissiongateway.worker.Policy policies}. A policy gets a {@link
+ * dev.admissiongateway.worker.Request} and its settings, and returns an {@link
+ * dev.admissiongateway.worker.Answer}. {@link dev.admissiongateway.worker.Testing} calls a policy
+ * without a server. README.md is the guide.
  */
 package dev.admissiongateway.worker;

@@ -18,7 +18,7 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Where a worker listens, and whether it can. */
+/** Addresses, and listening on them. */
 class AddressTest {
     @TempDir Path folder;
 
@@ -33,7 +33,7 @@ class AddressTest {
     }
 
     @ParameterizedTest
-    @DisplayName("Addresses are read as operators write them.")
+    @DisplayName("All forms of addresses are parsed.")
     @CsvSource({
         "127.0.0.1:0,127.0.0.1:0",
         "dns:///localhost:50051,localhost:50051",
@@ -47,7 +47,7 @@ class AddressTest {
     }
 
     @ParameterizedTest
-    @DisplayName("What is no address is refused.")
+    @DisplayName("Invalid addresses are rejected.")
     @ValueSource(
             strings = {
                 "",
@@ -74,10 +74,9 @@ class AddressTest {
     }
 
     @Test
-    @DisplayName(
-            "Port 0 is any that is free, and the address says which; one that is taken is refused.")
+    @DisplayName("Port 0 is any free port, and the address has it; a port in use is rejected.")
     void ports() throws Exception {
-        try (Wire first = Wire.serve(WORKER)) {
+        try (ServedWorker first = ServedWorker.serve(WORKER)) {
             assertFalse(first.running().address().endsWith(":0"));
             assertTrue(
                     refused(first.running().address()).startsWith("cannot listen on 127.0.0.1:"));
@@ -90,7 +89,7 @@ class AddressTest {
     void socket() throws Exception {
         String address = "unix:" + folder.resolve("w.sock");
         try (RunningWorker running = WORKER.serve(address);
-                Wire wire = Wire.to(address)) {
+                ServedWorker wire = ServedWorker.to(address)) {
             assertEquals(address, running.address());
             assertEquals("w", wire.describe().getWorker());
             assertTrue(refused(address).contains("another process listens there"));
@@ -100,9 +99,7 @@ class AddressTest {
     }
 
     @Test
-    @DisplayName(
-            "A socket's file that nobody listens on is taken over; a file that is no socket is"
-                + " not.")
+    @DisplayName("A stale socket is replaced; a file that is not a socket is not.")
     void leftBehind() throws Exception {
         Path orphan = folder.resolve("orphan.sock");
         try (ServerSocketChannel made = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {

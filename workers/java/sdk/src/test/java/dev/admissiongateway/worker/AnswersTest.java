@@ -23,7 +23,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Answers mean something, or cannot be built; and they travel as they were built. */
+/** Answers are valid, or cannot be built; and they are encoded as they were built. */
 class AnswersTest {
     private static final String SURROGATE = "\ud800";
 
@@ -32,7 +32,7 @@ class AnswersTest {
     }
 
     @Test
-    @DisplayName("An allow without more is an allow without anything.")
+    @DisplayName("A plain allow has no other fields.")
     void allow() {
         Outcome outcome = Outcomes.of(Answer.allow(), "v");
         assertEquals(
@@ -67,14 +67,14 @@ class AnswersTest {
     }
 
     @Test
-    @DisplayName("A reason that was given stays, whatever the code becomes.")
+    @DisplayName("An explicit reason stays when the code changes.")
     void givenReason() {
         assertEquals("Mine", Answer.deny("no").withReason("Mine").withCode(422).reason());
         assertEquals("Invalid", Answer.deny("no").withCode(409).withCode(422).reason());
     }
 
     @Test
-    @DisplayName("A denial carries all that it was given.")
+    @DisplayName("A denial has all its values.")
     void denial() {
         Deny deny =
                 Answer.deny("no")
@@ -96,13 +96,13 @@ class AnswersTest {
     }
 
     @Test
-    @DisplayName("A denial about nothing has no details.")
+    @DisplayName("A denial with empty details has none.")
     void noDetails() {
         assertFalse(Outcomes.of(Answer.deny("no"), "").getDeny().hasDetails());
     }
 
     @Test
-    @DisplayName("no-store travels as that.")
+    @DisplayName("no-store is encoded.")
     void noStore() {
         assertTrue(
                 Outcomes.of(Answer.allow().withCache(CacheHint.noStore()), "")
@@ -111,7 +111,7 @@ class AnswersTest {
     }
 
     @Test
-    @DisplayName("A change that changes nothing travels as a plain allow.")
+    @DisplayName("A change that changes nothing is encoded as a plain allow.")
     void emptyChanges() {
         for (Answer answer : List.of(Answer.patch(new Patch()), Answer.merge(Map.of()))) {
             assertEquals(0, Outcomes.of(answer, "").getAllow().getSerializedSize());
@@ -124,7 +124,7 @@ class AnswersTest {
     @Test
     @DisplayName(
             "A patch holds its operations in their order, and nothing that happens to a value"
-                + " later.")
+                    + " later.")
     void patch() {
         ObjectNode value = Json.MAPPER.createObjectNode().put("a", 1);
         Patch patch =
@@ -161,7 +161,7 @@ class AnswersTest {
     }
 
     @Test
-    @DisplayName("What JSON has no number for is refused, and its neighbours are not shown.")
+    @DisplayName("NaN and infinities are rejected, and the error has no other values.")
     void notANumber() {
         String message = refused(() -> Answer.merge(Map.of("a", Double.NaN)));
         assertTrue(message.startsWith("merge: cannot be written as JSON"), message);
@@ -171,7 +171,7 @@ class AnswersTest {
     }
 
     @Test
-    @DisplayName("What holds itself cannot be written, and is refused.")
+    @DisplayName("A value that contains itself is rejected.")
     void endless() {
         Map<String, Object> endless = new HashMap<>();
         endless.put("a", endless);
@@ -198,7 +198,7 @@ class AnswersTest {
     }
 
     @Test
-    @DisplayName("Texts are Unicode texts, and there.")
+    @DisplayName("Texts are valid Unicode, and not null.")
     void texts() {
         for (String text : new String[] {null, SURROGATE, "a" + SURROGATE + "b"}) {
             refused(() -> Answer.deny(text));
@@ -220,7 +220,7 @@ class AnswersTest {
     }
 
     @ParameterizedTest
-    @DisplayName("A number that nobody touched comes back as it was written.")
+    @DisplayName("An unchanged number keeps its text.")
     @ValueSource(
             strings = {
                 "1.0",
@@ -249,7 +249,7 @@ class AnswersTest {
     }
 
     @Test
-    @DisplayName("Quoted is as JSON quotes, with no escapes beyond what JSON needs.")
+    @DisplayName("Quoted values have only the escapes that JSON requires.")
     void quoted() {
         assertEquals(
                 "\"a\\\"b\\\\/ä🚢\\n\\u001f\u007f<&>\"",

@@ -23,7 +23,7 @@ import java.util.logging.Level;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The command: what it takes, what it says, and how it ends, as a process of its own. */
+/** The command, as a process: its flags, its log and its exit codes. */
 class CommandTest {
     private static final Map<String, String> NOTHING = Map.of();
 
@@ -36,11 +36,13 @@ class CommandTest {
 
     private static PolicyCall waits(int milliseconds) {
         String document = "{\"name\":\"" + milliseconds + "\"}";
-        return Wire.validating("wait").setDocument(ByteString.copyFromUtf8(document)).build();
+        return ServedWorker.validating("wait")
+                .setDocument(ByteString.copyFromUtf8(document))
+                .build();
     }
 
     @Test
-    @DisplayName("Without flags everything has its default.")
+    @DisplayName("Without flags all values are the defaults.")
     void defaults() throws Exception {
         Options options = options(NOTHING);
         assertEquals("127.0.0.1:50051", options.listen());
@@ -52,7 +54,7 @@ class CommandTest {
     }
 
     @Test
-    @DisplayName("A flag goes before its variable.")
+    @DisplayName("A flag takes precedence over its variable.")
     void variables() throws Exception {
         Map<String, String> environment =
                 Map.of(
@@ -84,7 +86,7 @@ class CommandTest {
     }
 
     @ParameterizedTest
-    @DisplayName("A wrong flag or value is said in one line that names it.")
+    @DisplayName("An invalid flag or value is an error of one line that names it.")
     @ValueSource(
             strings = {
                 "--unknown 1",
@@ -111,15 +113,15 @@ class CommandTest {
 
     @Test
     @DisplayName(
-            "It says where it listens and what it holds, answers, and ends with 0 when it is told"
-                + " to.")
+            "The worker logs its address and policies, answers, and exits with 0 after a"
+                    + " signal.")
     void servesAndStops() throws Exception {
-        try (Started started = new Started(NOTHING, "--listen", "127.0.0.1:0")) {
+        try (WorkerProcess started = new WorkerProcess(NOTHING, "--listen", "127.0.0.1:0")) {
             String line = started.line("listens on");
             assertTrue(
                     line.matches(
                             ".* INFO worker program 1.2.3 listens on 127.0.0.1:[1-9]\\d*; policies:"
-                                + " quick, throws, wait"),
+                                    + " quick, throws, wait"),
                     line);
             started.signal();
             assertEquals(0, started.exitCode());
@@ -128,16 +130,17 @@ class CommandTest {
 
     @Test
     @DisplayName(
-            "Told to stop while a policy works, it answers first; a second signal ends it at once,"
-                + " with 1.")
+            "A stopping worker answers open calls first; a second signal ends it at once,"
+                    + " with 1.")
     void signals() throws Exception {
         String address = "unix:" + folder.resolve("w.sock");
-        try (Started started = new Started(NOTHING, "--listen", address, "--grace-period", "60")) {
+        try (WorkerProcess started =
+                new WorkerProcess(NOTHING, "--listen", address, "--grace-period", "60")) {
             started.address();
-            try (Wire wire = Wire.to(address)) {
+            try (ServedWorker wire = ServedWorker.to(address)) {
                 StreamClient stream = wire.stream();
                 stream.call(1, waits(300).toBuilder()).call(2, waits(600_000).toBuilder());
-                wire.stream().call(1, Wire.validating("quick")).only(1);
+                wire.stream().call(1, ServedWorker.validating("quick")).only(1);
                 started.signal();
                 started.line("stopping");
                 assertEquals("waited", stream.only(1).getDeny().getMessage());
@@ -148,14 +151,14 @@ class CommandTest {
     }
 
     @Test
-    @DisplayName("After the grace period it ends with 0, whatever still works.")
+    @DisplayName("After the grace period the worker exits with 0, even with open calls.")
     void grace() throws Exception {
-        try (Started started =
-                new Started(NOTHING, "--listen", "127.0.0.1:0", "--grace-period", "0.2")) {
-            try (Wire wire = Wire.to(started.address())) {
+        try (WorkerProcess started =
+                new WorkerProcess(NOTHING, "--listen", "127.0.0.1:0", "--grace-period", "0.2")) {
+            try (ServedWorker wire = ServedWorker.to(started.address())) {
                 wire.stream()
                         .call(1, waits(600_000).toBuilder())
-                        .call(2, Wire.validating("quick"))
+                        .call(2, ServedWorker.validating("quick"))
                         .only(2);
                 started.signal();
                 assertEquals(0, started.exitCode());
@@ -164,10 +167,10 @@ class CommandTest {
     }
 
     @Test
-    @DisplayName("Supervised, it ends when its standard input does.")
+    @DisplayName("A supervised worker stops when its standard input ends.")
     void supervised() throws Exception {
         Map<String, String> environment = Map.of("ADMISSION_WORKER_SUPERVISED", "1");
-        try (Started started = new Started(environment, "--listen", "127.0.0.1:0")) {
+        try (WorkerProcess started = new WorkerProcess(environment, "--listen", "127.0.0.1:0")) {
             started.address();
             started.endInput();
             started.line("standard input has ended");
@@ -177,20 +180,21 @@ class CommandTest {
 
     @Test
     @DisplayName(
-            "What is wrong is one line: 2 for a flag, 1 for an address that is taken or a"
-                + " certificate.")
+            "Errors are one line; the exit code is 2 for a flag, 1 for an address in use or a"
+                    + " certificate.")
     void exitCodes() throws Exception {
-        try (Started wrong = new Started(NOTHING, "--in-flight", "0")) {
+        try (WorkerProcess wrong = new WorkerProcess(NOTHING, "--in-flight", "0")) {
             assertEquals(2, wrong.exitCode());
             assertTrue(wrong.next().contains("--in-flight: must be"));
         }
-        try (Wire there = Wire.serve(new Worker("w", "1"));
-                Started taken = new Started(NOTHING, "--listen", there.running().address())) {
+        try (ServedWorker there = ServedWorker.serve(new Worker("w", "1"));
+                WorkerProcess taken =
+                        new WorkerProcess(NOTHING, "--listen", there.running().address())) {
             assertEquals(1, taken.exitCode());
             assertTrue(taken.next().contains("ERROR cannot listen on"));
         }
-        try (Started uncertified =
-                new Started(
+        try (WorkerProcess uncertified =
+                new WorkerProcess(
                         NOTHING, "--listen", "127.0.0.1:0", "--tls-cert", "a", "--tls-key", "b")) {
             assertEquals(1, uncertified.exitCode());
             assertTrue(uncertified.next().contains("--tls-cert a: there is no such file"));
@@ -199,19 +203,19 @@ class CommandTest {
 
     @Test
     @DisplayName(
-            "JSON logs are an object a line; a failure has its uid and policy, and no line has the"
-                + " document.")
+            "JSON logs are an object a line; a failure has its uid and policy, and no line"
+                    + " has the document.")
     void logs() throws Exception {
         String[] arguments = {"--listen", "127.0.0.1:0", "--log-format", "json", "--conformance"};
-        try (Started started = new Started(NOTHING, arguments)) {
+        try (WorkerProcess started = new WorkerProcess(NOTHING, arguments)) {
             JsonNode listens = Json.read(ByteString.copyFromUtf8(started.line("listens on")));
             Pattern address =
                     Pattern.compile("listens on (\\S+); policies: quick, .*probe-version$");
             Matcher found = address.matcher(listens.get("message").textValue());
             assertTrue(found.find());
-            try (Wire wire = Wire.to(found.group(1))) {
+            try (ServedWorker wire = ServedWorker.to(found.group(1))) {
                 ByteString document = ByteString.copyFromUtf8("{\"object\":\"of-the-document\"}");
-                wire.review(Wire.validating("throws").setDocument(document).build());
+                wire.review(ServedWorker.validating("throws").setDocument(document).build());
             }
             String line = started.line("policy throws threw");
             JsonNode failure = Json.read(ByteString.copyFromUtf8(line));

@@ -8,12 +8,12 @@ import org.junit.jupiter.api.Test;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** The messages are made from a copy of the contract, so that this folder builds alone. */
+/** The messages are generated from a copy of the contract, so that this folder builds alone. */
 class ContractTest {
     private static final String PROTO = "admission/worker/v1/worker.proto";
 
     @Test
-    @DisplayName("The copy is the contract; `make proto` copies it again.")
+    @DisplayName("The copy equals the contract; `make proto` updates it.")
     void copy() throws Exception {
         Path repository = Path.of(System.getProperty("repository"));
         assertEquals(

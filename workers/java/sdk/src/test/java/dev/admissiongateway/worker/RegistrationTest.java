@@ -18,9 +18,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/**
- * A mistake in a registration is an error at the start; what is sound is described as it was said.
- */
+/** An invalid registration is an error at the start; Describe returns valid ones. */
 class RegistrationTest {
     private static Policy.Builder<Void> policy() {
         return Policy.validating("a");
@@ -46,7 +44,7 @@ class RegistrationTest {
     }
 
     @Test
-    @DisplayName("A name is taken once.")
+    @DisplayName("A duplicate name is an error.")
     void twice() {
         Worker worker = new Worker("w", "1").register(policy().judge(request -> null));
         refused(
@@ -89,22 +87,21 @@ class RegistrationTest {
     }
 
     @Test
-    @DisplayName("A validating policy claims no writes, not even none.")
+    @DisplayName("A validating policy cannot set writes, not even an empty list.")
     void validatingWrites() {
         refused("changes nothing", () -> policy().writes("/metadata").judge(request -> null));
         refused("changes nothing", () -> policy().writes().judge(request -> null));
     }
 
     @Test
-    @DisplayName("A schema of the author's own is a JSON object.")
+    @DisplayName("An author's schema is a JSON object.")
     void schema() {
         refused("the schema must be", () -> policy().schema("[]"));
         refused("the schema must be", () -> policy().schema("{"));
     }
 
     @Test
-    @DisplayName(
-            "Describe says what was registered, and tells nothing, everything and not said apart.")
+    @DisplayName("Describe returns registrations, and distinguishes empty, full and absent claims.")
     void described() throws Exception {
         Worker worker =
                 new Worker("w", "1.2")
@@ -123,7 +120,7 @@ class RegistrationTest {
                                         .inputs(Claim.everything())
                                         .judge(request -> null));
         DescribeResponse described;
-        try (Wire wire = Wire.serve(worker)) {
+        try (ServedWorker wire = ServedWorker.serve(worker)) {
             described = wire.describe();
         }
         assertEquals("w", described.getWorker());

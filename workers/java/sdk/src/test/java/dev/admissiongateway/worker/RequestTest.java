@@ -22,7 +22,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 
-/** The document is read as an AdmissionRequest; what is absent reads null. */
+/** The document is read as an AdmissionRequest; absent members are null. */
 class RequestTest {
     record Meta(String name, Map<String, String> labels) {}
 
@@ -33,7 +33,7 @@ class RequestTest {
     }
 
     @Test
-    @DisplayName("Each member is read in its type.")
+    @DisplayName("Each member has its type.")
     void members() {
         Request request =
                 request(
@@ -67,7 +67,7 @@ class RequestTest {
     }
 
     @ParameterizedTest
-    @DisplayName("What is absent or null reads null.")
+    @DisplayName("Absent and null members are null.")
     @ValueSource(
             strings = {
                 "{}",
@@ -95,19 +95,19 @@ class RequestTest {
     }
 
     @ParameterizedTest
-    @DisplayName("What is no JSON object is no document.")
+    @DisplayName("A document that is not a JSON object is an error.")
     @ValueSource(strings = {"", "[]", "null", "{", "{}x", "{\"a\":1e99999999999}"})
     void unreadable(String text) {
         assertThrows(InvalidDocumentException.class, () -> request(text));
     }
 
     @Test
-    @DisplayName("A member of another kind is an error that names types, never values.")
+    @DisplayName("A member of another type is an error with types, never values.")
     void otherKinds() {
         Request request =
                 request(
                         "{\"operation\": 7331, \"object\": \"7331\", \"kind\": {\"group\": 7331},"
-                            + " \"userInfo\": {\"groups\": 7331}}");
+                                + " \"userInfo\": {\"groups\": 7331}}");
         List<Function<Request, Object>> members =
                 List.of(Request::operation, Request::object, Request::kind, Request::userInfo);
         for (Function<Request, Object> member : members) {
@@ -119,12 +119,12 @@ class RequestTest {
     }
 
     @Test
-    @DisplayName("The object is read in a type of the author's, which need not know all members.")
+    @DisplayName("The object is read as an author's type, which may lack members.")
     void typed() {
         Request request =
                 request(
                         "{\"object\": {\"metadata\": {\"name\": \"n\", \"labels\": {\"a\": \"b\"}},"
-                            + " \"spec\": {}}}");
+                                + " \"spec\": {}}}");
         assertEquals(new Pod(new Meta("n", Map.of("a", "b"))), request.object(Pod.class));
         assertThrows(
                 InvalidDocumentException.class,
@@ -132,7 +132,7 @@ class RequestTest {
     }
 
     @Test
-    @DisplayName("The text is there as it came; what is printed of a request holds nothing of it.")
+    @DisplayName("The raw text is unchanged; a printed request has no part of it.")
     void raw() {
         Request request = request("{ \"object\" : {\"secret\":1e2} }");
         assertEquals(
@@ -142,13 +142,13 @@ class RequestTest {
     }
 
     @Test
-    @DisplayName("A policy is told when nobody waits any more.")
+    @DisplayName("A policy is notified when the gateway no longer waits.")
     void cancelled() {
         Context.CancellableContext context = Context.ROOT.withCancellation();
         Request request = new Request(ByteString.copyFromUtf8("{}"), "", context);
-        CompletableFuture<Void> told = request.cancelled();
-        assertFalse(told.isDone() || request.isCancelled());
+        CompletableFuture<Void> cancelled = request.cancelled();
+        assertFalse(cancelled.isDone() || request.isCancelled());
         context.cancel(null);
-        assertTrue(told.isDone() && request.isCancelled() && request.cancelled().isDone());
+        assertTrue(cancelled.isDone() && request.isCancelled() && request.cancelled().isDone());
     }
 }

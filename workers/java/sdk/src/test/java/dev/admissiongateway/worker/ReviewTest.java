@@ -5,10 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.FailureReason;
 import admission.worker.v1.WorkerOuterClass.Outcome;
 import admission.worker.v1.WorkerOuterClass.Phase;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 
 import com.google.protobuf.ByteString;
 
@@ -34,14 +34,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** Review over a real connection: every arm, and what is no verdict. */
+/** Review over a real connection: every answer, and every failure. */
 class ReviewTest {
     private static final CompletableFuture<Void> INTERRUPTED = new CompletableFuture<>();
-    private static final CompletableFuture<Void> TOLD = new CompletableFuture<>();
+    private static final CompletableFuture<Void> NOTIFIED = new CompletableFuture<>();
 
     record Text(String text) {}
 
-    private static Wire wire;
+    private static ServedWorker wire;
 
     private static Worker worker() {
         return new Worker("w", "1")
@@ -58,7 +58,7 @@ class ReviewTest {
                                 .judge(request -> Answer.allow().withWarnings("w")))
                 .register(Policy.validating("nothing").judge(request -> null))
                 .register(Policy.validating("deny").judge(request -> Answer.deny("no")))
-                .register(Policy.validating("fail").judge(request -> Answer.fail("cannot tell")))
+                .register(Policy.validating("fail").judge(request -> Answer.fail("no inventory")))
                 .register(
                         Policy.validating("misuse").judge(request -> Answer.merge(Map.of("a", 1))))
                 .register(
@@ -115,7 +115,8 @@ class ReviewTest {
                         Policy.validating("never")
                                 .judgeLater(
                                         request -> {
-                                            request.cancelled().thenRun(() -> TOLD.complete(null));
+                                            request.cancelled()
+                                                    .thenRun(() -> NOTIFIED.complete(null));
                                             return new CompletableFuture<Answer>();
                                         }))
                 .register(
@@ -142,7 +143,7 @@ class ReviewTest {
 
     @BeforeAll
     static void serve() throws Exception {
-        wire = Wire.serve(worker(), Limits.defaults().withMessageBytes(4096));
+        wire = ServedWorker.serve(worker(), Limits.defaults().withMessageBytes(4096));
     }
 
     @AfterAll
@@ -151,61 +152,66 @@ class ReviewTest {
     }
 
     @Test
-    @DisplayName("Every arm travels as the contract has it.")
+    @DisplayName("Every answer is encoded as in the contract.")
     void arms() {
         assertEquals(
                 "[{\"op\":\"add\",\"path\":\"/a\",\"value\":1}]",
-                wire.review(Wire.mutating("patch").build())
+                wire.review(ServedWorker.mutating("patch").build())
                         .getAllow()
                         .getJsonPatch()
                         .toStringUtf8());
         assertEquals(
                 "{\"a\":1}",
-                wire.review(Wire.mutating("merge").build())
+                wire.review(ServedWorker.mutating("merge").build())
                         .getAllow()
                         .getMergePatch()
                         .toStringUtf8());
-        assertEquals("no", wire.review(Wire.validating("deny").build()).getDeny().getMessage());
-        assertEquals(403, wire.review(Wire.validating("deny").build()).getDeny().getCode());
         assertEquals(
-                "cannot tell",
-                wire.review(Wire.validating("fail").build()).getFailure().getMessage());
+                "no", wire.review(ServedWorker.validating("deny").build()).getDeny().getMessage());
+        assertEquals(403, wire.review(ServedWorker.validating("deny").build()).getDeny().getCode());
+        assertEquals(
+                "no inventory",
+                wire.review(ServedWorker.validating("fail").build()).getFailure().getMessage());
         assertEquals(
                 Outcome.newBuilder()
-                        .setAllow(wire.review(Wire.validating("nothing").build()).getAllow())
+                        .setAllow(
+                                wire.review(ServedWorker.validating("nothing").build()).getAllow())
                         .setVersion("1")
                         .build(),
-                wire.review(Wire.validating("nothing").build()));
-        assertEquals("later", wire.review(Wire.validating("later").build()).getDeny().getMessage());
-        assertTrue(wire.review(Wire.validating("later-nothing").build()).hasAllow());
+                wire.review(ServedWorker.validating("nothing").build()));
+        assertEquals(
+                "later",
+                wire.review(ServedWorker.validating("later").build()).getDeny().getMessage());
+        assertTrue(wire.review(ServedWorker.validating("later-nothing").build()).hasAllow());
         assertTrue(
-                wire.review(Wire.validating("blocking").build())
+                wire.review(ServedWorker.validating("blocking").build())
                         .getDeny()
                         .getMessage()
                         .startsWith("blocking"));
     }
 
     @Test
-    @DisplayName("The whole object comes back with its numbers as they were written.")
+    @DisplayName("In a returned object numbers keep their text.")
     void numbers() {
         String object = "{\"a\":1.0,\"b\":9007199254740993,\"c\":1e400,\"d\":[-0.0,1E2]}";
         ByteString document = ByteString.copyFromUtf8("{\"object\":" + object + "}");
-        Outcome outcome = wire.review(Wire.mutating("mutated").setDocument(document).build());
+        Outcome outcome =
+                wire.review(ServedWorker.mutating("mutated").setDocument(document).build());
         assertEquals(object, outcome.getAllow().getObject().toStringUtf8());
     }
 
     @Test
-    @DisplayName("An outcome carries its policy's version, else the worker's.")
+    @DisplayName("An outcome has its policy's version, else the worker's.")
     void versions() {
-        assertEquals("7", wire.review(Wire.validating("allow").build()).getVersion());
-        assertEquals("1", wire.review(Wire.validating("deny").build()).getVersion());
-        assertEquals("1", wire.review(Wire.validating("checked").build()).getVersion());
+        assertEquals("7", wire.review(ServedWorker.validating("allow").build()).getVersion());
+        assertEquals("1", wire.review(ServedWorker.validating("deny").build()).getVersion());
+        assertEquals("1", wire.review(ServedWorker.validating("checked").build()).getVersion());
     }
 
     @ParameterizedTest
     @DisplayName(
-            "What a policy throws is a failure that names the policy and the type, and not the"
-                + " text.")
+            "An exception of a policy is a failure with the policy and the type, and without"
+                    + " the text.")
     @CsvSource({
         "checked,Exception",
         "error,AssertionError",
@@ -215,7 +221,7 @@ class ReviewTest {
         "cancels-itself,CancellationException"
     })
     void thrown(String policy, String type) {
-        Outcome outcome = wire.review(Wire.validating(policy).build());
+        Outcome outcome = wire.review(ServedWorker.validating(policy).build());
         assertEquals(
                 "policy " + policy + " threw " + type + "; see the worker's log",
                 outcome.getFailure().getMessage());
@@ -224,57 +230,64 @@ class ReviewTest {
     @Test
     @DisplayName("A change in the validating phase is a failure.")
     void misuse() {
-        String message = wire.review(Wire.validating("misuse").build()).getFailure().getMessage();
+        String message =
+                wire.review(ServedWorker.validating("misuse").build()).getFailure().getMessage();
         assertTrue(message.contains("only a mutating policy may change the object"), message);
     }
 
     @Test
-    @DisplayName("A later answer needs a stage.")
+    @DisplayName("judgeLater requires a stage.")
     void noStage() {
-        String message = wire.review(Wire.validating("no-stage").build()).getFailure().getMessage();
+        String message =
+                wire.review(ServedWorker.validating("no-stage").build()).getFailure().getMessage();
         assertTrue(message.contains("must be a CompletionStage"), message);
     }
 
     @Test
     @DisplayName("An answer larger than a message is a failure that names its size and the limit.")
     void tooLarge() {
-        String message = wire.review(Wire.validating("flood").build()).getFailure().getMessage();
+        String message =
+                wire.review(ServedWorker.validating("flood").build()).getFailure().getMessage();
         assertTrue(
                 message.matches(
                         "policy flood: the answer has 50\\d\\d bytes, at most 4032 fit a"
-                            + " message.*"),
+                                + " message.*"),
                 message);
     }
 
     @Test
-    @DisplayName("A policy that is not held, or not for the phase, is an unknown policy.")
+    @DisplayName(
+            "A policy that the worker does not have, or not for the phase, is an unknown"
+                    + " policy.")
     void unknown() {
-        for (PolicyCall.Builder policyCall :
+        for (PolicyCall.Builder call :
                 List.of(
-                        Wire.validating("unheard-of"),
-                        Wire.mutating("deny"),
-                        Wire.call("deny", Phase.PHASE_UNSPECIFIED),
-                        Wire.validating("deny").setPhaseValue(99))) {
-            Outcome outcome = wire.review(policyCall.build());
+                        ServedWorker.validating("unheard-of"),
+                        ServedWorker.mutating("deny"),
+                        ServedWorker.call("deny", Phase.PHASE_UNSPECIFIED),
+                        ServedWorker.validating("deny").setPhaseValue(99))) {
+            Outcome outcome = wire.review(call.build());
             assertEquals(
                     FailureReason.FAILURE_REASON_UNKNOWN_POLICY, outcome.getFailure().getReason());
         }
     }
 
     @ParameterizedTest
-    @DisplayName("Settings that cannot be used are invalid settings.")
+    @DisplayName("Invalid settings are a failure with that reason.")
     @ValueSource(strings = {"", "[]", "{\"text\":1}", "{\"other\":1}", "{"})
     void invalidSettings(String settings) {
-        PolicyCall policyCall =
-                Wire.validating("settings").setSettings(ByteString.copyFromUtf8(settings)).build();
-        Outcome outcome = wire.review(policyCall);
+        PolicyCall call =
+                ServedWorker.validating("settings")
+                        .setSettings(ByteString.copyFromUtf8(settings))
+                        .build();
+        Outcome outcome = wire.review(call);
         assertEquals(
                 FailureReason.FAILURE_REASON_INVALID_SETTINGS, outcome.getFailure().getReason());
         assertFalse(wire.validate("settings", settings).getErrorsList().isEmpty());
     }
 
     @Test
-    @DisplayName("ValidateSettings names every mistake, and a policy that is not held.")
+    @DisplayName("ValidateSettings reports every error, and an unknown policy.")
     void validation() {
         assertEquals("/text", wire.validate("settings", "{\"text\":1}").getErrors(0).getPointer());
         assertEquals(
@@ -284,12 +297,14 @@ class ReviewTest {
     }
 
     @ParameterizedTest
-    @DisplayName("A document that is no JSON object is a failure.")
+    @DisplayName("A document that is not a JSON object is a failure.")
     @ValueSource(strings = {"", "[]", "{", "{\"a\":\"\\ud800\"", "\u0000"})
     void unreadableDocument(String text) {
         Outcome outcome =
                 wire.review(
-                        Wire.validating("deny").setDocument(ByteString.copyFromUtf8(text)).build());
+                        ServedWorker.validating("deny")
+                                .setDocument(ByteString.copyFromUtf8(text))
+                                .build());
         assertTrue(
                 outcome.getFailure().getMessage().contains("the document is not one JSON object"));
     }
@@ -297,12 +312,12 @@ class ReviewTest {
     @Test
     @DisplayName("A call without a document is a failure, and so is an index on Review.")
     void noDocument() {
-        for (PolicyCall.Builder policyCall :
+        for (PolicyCall.Builder call :
                 List.of(
-                        Wire.validating("deny").clearDocument(),
-                        Wire.validating("deny").setDocumentIndex(0))) {
+                        ServedWorker.validating("deny").clearDocument(),
+                        ServedWorker.validating("deny").setDocumentIndex(0))) {
             assertTrue(
-                    wire.review(policyCall.build())
+                    wire.review(call.build())
                             .getFailure()
                             .getMessage()
                             .contains("without a document"));
@@ -310,33 +325,32 @@ class ReviewTest {
     }
 
     @Test
-    @DisplayName(
-            "When the deadline is over, a stage is cancelled and a blocking function is"
-                + " interrupted.")
+    @DisplayName("At the deadline a stage is cancelled and a blocking function is interrupted.")
     void deadlines() throws Exception {
-        assertStoppedByDeadline("never", TOLD);
+        assertStoppedByDeadline("never", NOTIFIED);
         assertStoppedByDeadline("blocked", INTERRUPTED);
     }
 
     private void assertStoppedByDeadline(String policy, CompletableFuture<Void> stopped)
             throws Exception {
-        PolicyCall policyCall = Wire.validating(policy).build();
-        // A cold or busy machine may not even begin in its time: then it gets more.
-        for (long time = 200; !stopped.isDone() && time < Wire.PATIENCE * 1000; time *= 2) {
+        PolicyCall call = ServedWorker.validating(policy).build();
+        // On a cold or busy machine the function may not start before the deadline: then the
+        // deadline is longer.
+        for (long time = 200;
+                !stopped.isDone() && time < ServedWorker.TIMEOUT_SECONDS * 1000;
+                time *= 2) {
             CallOptions options =
                     CallOptions.DEFAULT.withDeadlineAfter(time, TimeUnit.MILLISECONDS);
             Status status =
-                    assertThrows(StatusRuntimeException.class, () -> wire.review(policyCall, options))
+                    assertThrows(StatusRuntimeException.class, () -> wire.review(call, options))
                             .getStatus();
             assertEquals(Status.Code.DEADLINE_EXCEEDED, status.getCode());
         }
-        stopped.get(Wire.PATIENCE, TimeUnit.SECONDS);
+        stopped.get(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS);
     }
 
     @Test
-    @DisplayName(
-            "More calls than there are places for are refused, and the place of one that ended is"
-                + " free.")
+    @DisplayName("Calls above the limit are rejected; an ended call makes room for the next.")
     void inFlight() throws Exception {
         CountDownLatch begun = new CountDownLatch(1);
         CountDownLatch end = new CountDownLatch(1);
@@ -351,24 +365,24 @@ class ReviewTest {
                                                     return null;
                                                 }))
                         .register(Policy.validating("quick").judge(request -> null));
-        try (Wire full = Wire.serve(slow, Limits.defaults().withInFlight(1))) {
+        try (ServedWorker full = ServedWorker.serve(slow, Limits.defaults().withInFlight(1))) {
             CompletableFuture<Outcome> first =
                     CompletableFuture.supplyAsync(
-                            () -> full.review(Wire.validating("wait").build()));
-            assertTrue(begun.await(Wire.PATIENCE, TimeUnit.SECONDS));
-            PolicyCall policyCall = Wire.validating("quick").build();
+                            () -> full.review(ServedWorker.validating("wait").build()));
+            assertTrue(begun.await(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS));
+            PolicyCall call = ServedWorker.validating("quick").build();
             Status status =
-                    assertThrows(StatusRuntimeException.class, () -> full.review(policyCall)).getStatus();
+                    assertThrows(StatusRuntimeException.class, () -> full.review(call)).getStatus();
             assertEquals(Status.Code.RESOURCE_EXHAUSTED, status.getCode());
             assertTrue(status.getDescription().contains("--in-flight"), status.getDescription());
             end.countDown();
-            assertTrue(first.get(Wire.PATIENCE, TimeUnit.SECONDS).hasAllow());
-            assertTrue(full.review(policyCall).hasAllow());
+            assertTrue(first.get(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS).hasAllow());
+            assertTrue(full.review(call).hasAllow());
         }
     }
 
     @Test
-    @DisplayName("A message that cannot be read is INVALID_ARGUMENT, for each call.")
+    @DisplayName("An unreadable message is INVALID_ARGUMENT, for each RPC.")
     void unreadableMessage() {
         MethodDescriptor.Marshaller<byte[]> bytes =
                 new MethodDescriptor.Marshaller<>() {
@@ -398,7 +412,7 @@ class ReviewTest {
                                             ClientCalls.blockingUnaryCall(
                                                     wire.channel(),
                                                     method,
-                                                    Wire.patient(),
+                                                    ServedWorker.withDeadline(),
                                                     nonsense))
                             .getStatus();
             assertEquals(Status.Code.INVALID_ARGUMENT, status.getCode(), name);
@@ -406,7 +420,7 @@ class ReviewTest {
     }
 
     @Test
-    @DisplayName("The trace context of the call is the current one while the function runs.")
+    @DisplayName("The trace context of the call is current while the function runs.")
     void traces() throws Exception {
         String traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         Worker traced =
@@ -414,15 +428,16 @@ class ReviewTest {
                         .register(
                                 Policy.validating("trace")
                                         .judge(request -> Answer.deny(Tracing.current())));
-        try (Wire over = Wire.serve(traced)) {
-            PolicyCall policyCall = Wire.validating("trace").build();
-            assertEquals(traceparent, over.review(policyCall, traceparent).getDeny().getMessage());
-            assertEquals("", over.review(policyCall).getDeny().getMessage());
-            assertEquals("", over.review(policyCall, "nonsense").getDeny().getMessage());
+        try (ServedWorker over = ServedWorker.serve(traced)) {
+            PolicyCall call = ServedWorker.validating("trace").build();
+            assertEquals(traceparent, over.review(call, traceparent).getDeny().getMessage());
+            assertEquals("", over.review(call).getDeny().getMessage());
+            assertEquals("", over.review(call, "nonsense").getDeny().getMessage());
             StreamClient stream =
-                    over.stream().call(1, Wire.validating("trace").setTraceparent(traceparent));
+                    over.stream()
+                            .call(1, ServedWorker.validating("trace").setTraceparent(traceparent));
             assertEquals(traceparent, stream.only(1).getDeny().getMessage());
-            stream.breakOff();
+            stream.cancelStream();
         }
     }
 }

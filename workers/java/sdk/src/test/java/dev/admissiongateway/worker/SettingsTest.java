@@ -28,7 +28,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Settings are converted, and every mistake in them is named at its place, all at once. */
+/** Settings are converted, and all errors are reported with their pointers. */
 class SettingsTest {
     enum Level {
         LOW,
@@ -68,14 +68,14 @@ class SettingsTest {
         return type.read(ByteString.copyFromUtf8(text));
     }
 
-    private static List<String> mistakes(SettingsType<?> type, String text) {
+    private static List<String> errorsOf(SettingsType<?> type, String text) {
         InvalidSettingsException error =
                 assertThrows(InvalidSettingsException.class, () -> read(type, text));
         return error.errors().stream().map(SettingsError::toString).toList();
     }
 
     @Test
-    @DisplayName("Every mistake is named at its place, all at once.")
+    @DisplayName("All errors are reported with their pointers.")
     void allMistakes() {
         assertEquals(
                 List.of(
@@ -90,8 +90,8 @@ class SettingsTest {
                         "/map/a~1b: must be a whole number, is null",
                         "/object: must be an object, is a text",
                         "/other: Unknown member; known are: anything, flag, level, list, map,"
-                            + " number, object, renamed, text"),
-                mistakes(
+                                + " number, object, renamed, text"),
+                errorsOf(
                         type(Everything.class),
                         """
                         {"renamed": 1.5, "number": "1", "flag": 1, "level": "MIDDLE",
@@ -100,7 +100,7 @@ class SettingsTest {
     }
 
     @Test
-    @DisplayName("What is sound is converted; what is missing or null is null.")
+    @DisplayName("Valid settings are converted; missing or null members are null.")
     void converted() throws Exception {
         String text =
                 """
@@ -117,17 +117,17 @@ class SettingsTest {
     }
 
     @ParameterizedTest
-    @DisplayName("Settings are one JSON object, never empty.")
+    @DisplayName("Settings are one JSON object.")
     @ValueSource(
             strings = {"", " ", "[]", "null", "1", "{", "{} {}", "\u0000{", "{\"a\":}", "\ufeff{}"})
     void noObject(String text) {
-        List<String> found = mistakes(type(Open.class), text);
+        List<String> found = errorsOf(type(Open.class), text);
         assertEquals(1, found.size());
         assertTrue(found.get(0).startsWith("The settings must be one JSON object"), found.get(0));
     }
 
     @Test
-    @DisplayName("Text that is no UTF-8 is no JSON.")
+    @DisplayName("Text that is not UTF-8 is not JSON.")
     void noUtf8() {
         ByteString text =
                 ByteString.copyFrom(new byte[] {'{', '"', (byte) 0xff, '"', ':', '1', '}'});
@@ -135,13 +135,13 @@ class SettingsTest {
     }
 
     @Test
-    @DisplayName("Settings nested deeper than any stack are a mistake, and the worker lives.")
+    @DisplayName("Settings nested deeper than the stack are an error, and do not end the worker.")
     void deep() {
-        assertEquals(1, mistakes(type(Open.class), "{\"a\":" + "[".repeat(100_000)).size());
+        assertEquals(1, errorsOf(type(Open.class), "{\"a\":" + "[".repeat(100_000)).size());
     }
 
     @Test
-    @DisplayName("A type that ignores unknown members warns of them.")
+    @DisplayName("Unknown members are warnings if the type ignores them.")
     void unknownMembers() throws Exception {
         assertEquals(
                 List.of("/other is no member of these settings and is ignored"),
@@ -154,19 +154,19 @@ class SettingsTest {
         assertEquals(List.of(), read(type(SettingsType.None.class), " {} ").warnings());
         assertEquals(
                 List.of("/a: Unknown member; known are: none"),
-                mistakes(type(SettingsType.None.class), "{\"a\":1}"));
+                errorsOf(type(SettingsType.None.class), "{\"a\":1}"));
     }
 
     @Test
-    @DisplayName("What a record's own constructor throws is a mistake.")
+    @DisplayName("An exception of a record's constructor is an error.")
     void constructors() {
-        assertEquals(List.of("must be odd, is 2"), mistakes(type(Picky.class), "{\"odd\": 2}"));
+        assertEquals(List.of("must be odd, is 2"), errorsOf(type(Picky.class), "{\"odd\": 2}"));
     }
 
     @Test
     @DisplayName(
-            "The author's check finds errors and warnings; what it throws is told by its type"
-                + " only.")
+            "The author's check reports errors and warnings; its exception is an error with"
+                    + " the type only.")
     void checks() throws Exception {
         SettingsType<Open> errors =
                 new SettingsType<>(
@@ -176,7 +176,7 @@ class SettingsTest {
                                         new SettingsError("/known", "no"),
                                         new SettingsWarning("w")),
                         null);
-        assertEquals(List.of("/known: no"), mistakes(errors, "{}"));
+        assertEquals(List.of("/known: no"), errorsOf(errors, "{}"));
         SettingsType<Open> warnings =
                 new SettingsType<>(Open.class, open -> List.of(new SettingsWarning("w")), null);
         assertEquals(List.of("w"), read(warnings, "{}").warnings());
@@ -187,13 +187,13 @@ class SettingsTest {
                             throw new IllegalStateException("secret");
                         },
                         null);
-        String message = mistakes(broken, "{}").get(0);
+        String message = errorsOf(broken, "{}").get(0);
         assertTrue(
                 message.contains("IllegalStateException") && !message.contains("secret"), message);
     }
 
     @Test
-    @DisplayName("The schema is of 2020-12, and says what is required and described.")
+    @DisplayName("The schema is of 2020-12, with required members and descriptions.")
     void schema() throws Exception {
         JsonNode schema = Json.read(type(Everything.class).schema());
         assertEquals(
@@ -210,7 +210,7 @@ class SettingsTest {
     }
 
     @Test
-    @DisplayName("Equal settings are converted once, and shared, whoever calls at the same time.")
+    @DisplayName("Equal settings are converted once, and shared by concurrent calls.")
     void once() throws Exception {
         AtomicInteger conversions = new AtomicInteger();
         CountDownLatch all = new CountDownLatch(8);
@@ -222,7 +222,7 @@ class SettingsTest {
                             return List.of();
                         },
                         null);
-        KeptSettings kept = new KeptSettings(Limits.defaults());
+        SettingsCache kept = new SettingsCache(Limits.defaults());
         ExecutorService threads = Executors.newFixedThreadPool(8);
         List<Future<Object>> read = new ArrayList<>();
         for (int index = 0; index < 8; index++) {
@@ -235,14 +235,16 @@ class SettingsTest {
                             }));
         }
         for (Future<Object> one : read) {
-            assertSame(read.get(0).get(), one.get(Wire.PATIENCE, TimeUnit.SECONDS));
+            assertSame(read.get(0).get(), one.get(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS));
         }
         threads.shutdown();
         assertEquals(1, conversions.get());
     }
 
     @Test
-    @DisplayName("Those used last are kept, up to a number; what does not convert is not kept.")
+    @DisplayName(
+            "The cache has the most recently used settings, up to a number, and no invalid"
+                    + " ones.")
     void bounded() throws Exception {
         AtomicInteger conversions = new AtomicInteger();
         SettingsType<Open> type =
@@ -253,11 +255,9 @@ class SettingsTest {
                             return List.of();
                         },
                         null);
-        KeptSettings kept = new KeptSettings(Limits.defaults().withSettingsKept(2));
+        SettingsCache kept = new SettingsCache(Limits.defaults().withSettingsKept(2));
         for (String known :
-                List.of(
-                        "a", "b", "a", "c", "a",
-                        "b")) { // b goes when c comes, since a was used after it
+                List.of("a", "b", "a", "c", "a", "b")) { // c removes b, since a was used after it
             kept.read("p", type, ByteString.copyFromUtf8("{\"known\":\"" + known + "\"}"));
         }
         assertEquals(4, conversions.get());

@@ -12,9 +12,9 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** A check of settings is the author's: however long it takes, it holds up nobody else. */
+/** A slow check of settings, which is the author's code, delays no calls. */
 class SlowChecksTest {
-    /** More than there are threads for calls and for policies on any machine that builds this. */
+    /** More than the threads for calls and policies on any build machine. */
     private static final int CHECKS = 24;
 
     record Text(String text) {}
@@ -38,10 +38,10 @@ class SlowChecksTest {
     }
 
     @Test
-    @DisplayName("While settings are checked for long, calls are answered by call and by stream.")
+    @DisplayName("During slow checks of settings, Review and ReviewStream answer calls.")
     void slow() throws Exception {
         List<CompletableFuture<Integer>> checks = new ArrayList<>();
-        try (Wire wire = Wire.serve(worker())) {
+        try (ServedWorker wire = ServedWorker.serve(worker())) {
             for (int number = 0; number < CHECKS; number++) {
                 String settings = "{\"text\":\"" + number + "\"}";
                 checks.add(
@@ -49,10 +49,10 @@ class SlowChecksTest {
                                 () -> wire.validate("checked", settings).getErrorsCount(),
                                 task -> Threads.named("check").newThread(task).start()));
             }
-            assertTrue(begun.await(Wire.PATIENCE, TimeUnit.SECONDS));
-            assertTrue(wire.review(Wire.validating("plain").build()).hasAllow());
+            assertTrue(begun.await(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS));
+            assertTrue(wire.review(ServedWorker.validating("plain").build()).hasAllow());
             StreamClient stream = wire.stream();
-            stream.call(1, Wire.validating("plain"));
+            stream.call(1, ServedWorker.validating("plain"));
             assertTrue(stream.only(1).hasAllow());
             done.complete(null);
             for (CompletableFuture<Integer> check : checks) {

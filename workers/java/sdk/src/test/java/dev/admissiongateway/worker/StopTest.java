@@ -26,7 +26,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** Health, and the end of a worker: a lame duck first, and no answer is lost. */
+/** Health, and the graceful stop of a worker without a lost answer. */
 class StopTest {
     private static final HealthCheckRequest OVERALL = HealthCheckRequest.getDefaultInstance();
 
@@ -48,7 +48,7 @@ class StopTest {
 
     private static MethodDescriptor<HealthCheckRequest, HealthCheckResponse> health(
             String name, MethodType type) {
-        return Wire.method(
+        return ServedWorker.method(
                 "grpc.health.v1.Health",
                 name,
                 type,
@@ -56,14 +56,17 @@ class StopTest {
                 HealthCheckResponse.getDefaultInstance());
     }
 
-    private static ServingStatus check(Wire wire, String service) {
+    private static ServingStatus check(ServedWorker wire, String service) {
         HealthCheckRequest called = HealthCheckRequest.newBuilder().setService(service).build();
         return ClientCalls.blockingUnaryCall(
-                        wire.channel(), health("Check", MethodType.UNARY), Wire.patient(), called)
+                        wire.channel(),
+                        health("Check", MethodType.UNARY),
+                        ServedWorker.withDeadline(),
+                        called)
                 .getStatus();
     }
 
-    private static Iterator<HealthCheckResponse> watch(Wire wire, String service) {
+    private static Iterator<HealthCheckResponse> watch(ServedWorker wire, String service) {
         HealthCheckRequest called = HealthCheckRequest.newBuilder().setService(service).build();
         return ClientCalls.blockingServerStreamingCall(
                 wire.channel(),
@@ -75,7 +78,7 @@ class StopTest {
     @Test
     @DisplayName("Health is known for the worker and its service, and for no other.")
     void check() throws Exception {
-        try (Wire wire = Wire.serve(worker())) {
+        try (ServedWorker wire = ServedWorker.serve(worker())) {
             assertEquals(ServingStatus.SERVING, check(wire, ""));
             assertEquals(ServingStatus.SERVING, check(wire, "admission.worker.v1.Worker"));
             Status status =
@@ -87,9 +90,9 @@ class StopTest {
     }
 
     @Test
-    @DisplayName("Told to stop, it says NOT_SERVING to those who watch, and then the watch ends.")
+    @DisplayName("When the worker stops, a Watch gets NOT_SERVING and ends.")
     void watchers() throws Exception {
-        try (Wire wire = Wire.serve(worker())) {
+        try (ServedWorker wire = ServedWorker.serve(worker())) {
             List<Iterator<HealthCheckResponse>> watches =
                     List.of(watch(wire, ""), watch(wire, Methods.SERVICE));
             watches.forEach(watch -> assertEquals(ServingStatus.SERVING, watch.next().getStatus()));
@@ -98,82 +101,95 @@ class StopTest {
                 assertEquals(ServingStatus.NOT_SERVING, watch.next().getStatus());
                 assertTrue(!watch.hasNext());
             }
-            closing.get(Wire.PATIENCE, TimeUnit.SECONDS);
+            closing.get(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS);
         }
     }
 
     @Test
     @DisplayName(
-            "What comes after it was told to stop is answered; a half-closed stream ends when"
-                + " nothing is open.")
+            "A stopping worker answers new calls; a half-closed stream ends when no call is"
+                    + " open.")
     void lameDuck() throws Exception {
-        try (Wire wire =
-                Wire.serve(
+        try (ServedWorker wire =
+                ServedWorker.serve(
                         worker(),
-                        Limits.defaults().withGracePeriod(Duration.ofSeconds(Wire.PATIENCE)))) {
-            StreamClient stream = wire.stream().call(1, Wire.validating("wait"));
-            assertTrue(begun.await(Wire.PATIENCE, TimeUnit.SECONDS));
+                        Limits.defaults()
+                                .withGracePeriod(
+                                        Duration.ofSeconds(ServedWorker.TIMEOUT_SECONDS)))) {
+            StreamClient stream = wire.stream().call(1, ServedWorker.validating("wait"));
+            assertTrue(begun.await(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS));
             Iterator<HealthCheckResponse> watch = watch(wire, "");
             watch.next();
             CompletableFuture<Void> closing = CompletableFuture.runAsync(wire.running()::close);
             assertEquals(ServingStatus.NOT_SERVING, watch.next().getStatus());
-            stream.call(2, Wire.validating("quick"));
+            stream.call(2, ServedWorker.validating("quick"));
             assertTrue(stream.only(2).hasAllow());
-            assertTrue(wire.review(Wire.validating("quick").build()).hasAllow());
+            assertTrue(wire.review(ServedWorker.validating("quick").build()).hasAllow());
             assertEquals(ServingStatus.NOT_SERVING, check(wire, ""));
             stream.halfClose();
             gate.countDown();
             assertEquals("waited", stream.only(1).getDeny().getMessage());
             assertEquals(Status.Code.OK, stream.end().getCode());
-            closing.get(Wire.PATIENCE, TimeUnit.SECONDS);
+            closing.get(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS);
         }
     }
 
     @Test
-    @DisplayName("A stream whose peer stays ends when nothing is open on it and nothing comes.")
+    @DisplayName(
+            "A stream that its peer does not close ends when no call is open and no message"
+                    + " arrives.")
     void idleStream() throws Exception {
-        try (Wire wire =
-                Wire.serve(
+        try (ServedWorker wire =
+                ServedWorker.serve(
                         worker(),
-                        Limits.defaults().withGracePeriod(Duration.ofSeconds(Wire.PATIENCE)))) {
-            StreamClient stream = wire.stream().call(1, Wire.validating("quick"));
+                        Limits.defaults()
+                                .withGracePeriod(
+                                        Duration.ofSeconds(ServedWorker.TIMEOUT_SECONDS)))) {
+            StreamClient stream = wire.stream().call(1, ServedWorker.validating("quick"));
             stream.only(1);
             CompletableFuture<Void> closing = CompletableFuture.runAsync(wire.running()::close);
             assertEquals(Status.Code.OK, stream.end().getCode());
-            closing.get(Wire.PATIENCE, TimeUnit.SECONDS);
+            closing.get(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS);
         }
     }
 
     @Test
     @DisplayName("An open Review is finished.")
     void openReview() throws Exception {
-        try (Wire wire =
-                Wire.serve(
+        try (ServedWorker wire =
+                ServedWorker.serve(
                         worker(),
-                        Limits.defaults().withGracePeriod(Duration.ofSeconds(Wire.PATIENCE)))) {
+                        Limits.defaults()
+                                .withGracePeriod(
+                                        Duration.ofSeconds(ServedWorker.TIMEOUT_SECONDS)))) {
             CompletableFuture<Outcome> review =
                     CompletableFuture.supplyAsync(
-                            () -> wire.review(Wire.validating("wait").build()));
-            assertTrue(begun.await(Wire.PATIENCE, TimeUnit.SECONDS));
+                            () -> wire.review(ServedWorker.validating("wait").build()));
+            assertTrue(begun.await(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS));
             CompletableFuture<Void> closing = CompletableFuture.runAsync(wire.running()::close);
             while (check(wire, "") != ServingStatus.NOT_SERVING) {
                 Thread.onSpinWait();
             }
             gate.countDown();
             assertEquals(
-                    "waited", review.get(Wire.PATIENCE, TimeUnit.SECONDS).getDeny().getMessage());
-            closing.get(Wire.PATIENCE, TimeUnit.SECONDS);
+                    "waited",
+                    review.get(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS)
+                            .getDeny()
+                            .getMessage());
+            closing.get(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS);
         }
     }
 
     @Test
-    @DisplayName("What is still open after the grace period is cancelled.")
+    @DisplayName("Calls that are open after the grace period are cancelled.")
     void graceOver() throws Exception {
-        try (Wire wire =
-                Wire.serve(worker(), Limits.defaults().withGracePeriod(Duration.ofMillis(200)))) {
-            StreamClient stream = wire.stream().call(1, Wire.validating("wait"));
-            assertTrue(begun.await(Wire.PATIENCE, TimeUnit.SECONDS));
-            CompletableFuture.runAsync(wire.running()::close).get(Wire.PATIENCE, TimeUnit.SECONDS);
+        try (ServedWorker wire =
+                ServedWorker.serve(
+                        worker(), Limits.defaults().withGracePeriod(Duration.ofMillis(200)))) {
+            StreamClient stream = wire.stream().call(1, ServedWorker.validating("wait"));
+            assertTrue(begun.await(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS));
+            CompletableFuture.runAsync(wire.running()::close)
+                    .get(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS);
             assertTrue(!stream.end().isOk());
         }
     }

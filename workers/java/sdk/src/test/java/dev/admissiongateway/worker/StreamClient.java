@@ -1,7 +1,7 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.Outcome;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest.Cancel;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest.RequestItem;
@@ -20,14 +20,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** The gateway's end of one ReviewStream. */
+/** The client of one ReviewStream. */
 final class StreamClient extends ClientCall.Listener<ReviewStreamResponse> {
     private final ClientCall<ReviewStreamRequest, ReviewStreamResponse> call;
     private final BlockingQueue<ReviewStreamResponse> batches = new LinkedBlockingQueue<>();
     private final CompletableFuture<Status> ended = new CompletableFuture<>();
 
     StreamClient(Channel channel) {
-        this.call = channel.newCall(Wire.STREAM, CallOptions.DEFAULT);
+        this.call = channel.newCall(ServedWorker.STREAM, CallOptions.DEFAULT);
         call.start(this, new Metadata());
     }
 
@@ -69,21 +69,21 @@ final class StreamClient extends ClientCall.Listener<ReviewStreamResponse> {
         return this;
     }
 
-    void breakOff() {
-        call.cancel("the test breaks it", null);
+    void cancelStream() {
+        call.cancel("the test cancels the stream", null);
     }
 
-    /** The next message; it is only read now. */
+    /** Reads the next message. */
     ReviewStreamResponse batch() throws InterruptedException {
         call.request(1);
-        ReviewStreamResponse batch = batches.poll(Wire.PATIENCE, TimeUnit.SECONDS);
+        ReviewStreamResponse batch = batches.poll(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS);
         if (batch == null) {
-            throw new AssertionError("no message came");
+            throw new AssertionError("no message arrived");
         }
         return batch;
     }
 
-    /** The next message's outcome, which is its only one, under this id. */
+    /** The outcome in the next message, which must be its only one and have this id. */
     Outcome only(long id) throws InterruptedException {
         ReviewStreamResponse batch = batch();
         if (batch.getItemsCount() != 1 || batch.getItems(0).getId() != id) {
@@ -92,13 +92,13 @@ final class StreamClient extends ClientCall.Listener<ReviewStreamResponse> {
         return batch.getItems(0).getOutcome();
     }
 
-    /** How the stream ended. What came until then, and was not read, is dropped. */
+    /** The status of the stream at its end. Unread messages are dropped. */
     Status end() throws Exception {
         call.request(1_000_000);
-        return ended.get(Wire.PATIENCE, TimeUnit.SECONDS);
+        return ended.get(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS);
     }
 
-    /** Messages that came and that nobody has asked for yet. */
+    /** Messages that were received and not yet taken. */
     BlockingQueue<ReviewStreamResponse> batches() {
         return batches;
     }

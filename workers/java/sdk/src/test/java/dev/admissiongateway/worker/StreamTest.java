@@ -4,8 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.Outcome;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest.RequestItem;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamResponse;
@@ -30,15 +30,15 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 
-/** ReviewStream over a real connection: every open id gets one outcome, as soon as it is known. */
+/** ReviewStream over a real connection: each open id gets one outcome, as soon as it is known. */
 class StreamTest {
-    /** Calls that wait, by the uid they came with. */
+    /** Waiting calls by uid. */
     private final Map<String, CompletableFuture<Answer>> waiting = new ConcurrentHashMap<>();
 
     private final Map<String, Boolean> cancelled = new ConcurrentHashMap<>();
     private final AtomicInteger judged = new AtomicInteger();
     private final CountDownLatch gate = new CountDownLatch(1);
-    private Wire wire;
+    private ServedWorker wire;
     private StreamClient stream;
 
     private Worker worker() {
@@ -82,7 +82,7 @@ class StreamTest {
 
     @BeforeEach
     void serve() throws Exception {
-        wire = Wire.serve(worker());
+        wire = ServedWorker.serve(worker());
         stream = wire.stream();
     }
 
@@ -93,27 +93,27 @@ class StreamTest {
     }
 
     private static PolicyCall.Builder echo(String document) {
-        return Wire.validating("echo").setDocument(ByteString.copyFromUtf8(document));
+        return ServedWorker.validating("echo").setDocument(ByteString.copyFromUtf8(document));
     }
 
     private static PolicyCall.Builder waits(String uid) {
-        return Wire.validating("wait").setUid(uid);
+        return ServedWorker.validating("wait").setUid(uid);
     }
 
     private static Duration milliseconds(int count) {
         return Duration.newBuilder().setNanos(count * 1_000_000).build();
     }
 
-    /** Waits until something is so. */
+    /** Waits for a condition. */
     private static void until(BooleanSupplier condition) throws InterruptedException {
-        Instant end = Instant.now().plusSeconds(Wire.PATIENCE);
+        Instant end = Instant.now().plusSeconds(ServedWorker.TIMEOUT_SECONDS);
         while (!condition.getAsBoolean()) {
-            assertTrue(Instant.now().isBefore(end), "it never was so");
-            Thread.sleep(2); // between two looks; nothing waits for a time
+            assertTrue(Instant.now().isBefore(end), "the condition is still false");
+            Thread.sleep(2); // the interval of checks
         }
     }
 
-    /** All outcomes by id until there are so many. */
+    /** The next outcomes by id, this many. */
     private Map<Long, Outcome> outcomes(int count) throws InterruptedException {
         Map<Long, Outcome> found = new HashMap<>();
         while (found.size() < count) {
@@ -126,12 +126,12 @@ class StreamTest {
     }
 
     @Test
-    @DisplayName("An outcome does not wait for another one, not even of the same message.")
+    @DisplayName("An outcome does not wait for another one, not even in the same message.")
     void interleaving() throws Exception {
         stream.send(
                 ReviewStreamRequest.newBuilder()
                         .addItems(StreamClient.item(1, waits("first")))
-                        .addItems(StreamClient.item(2, Wire.validating("block")))
+                        .addItems(StreamClient.item(2, ServedWorker.validating("block")))
                         .addItems(StreamClient.item(3, echo("{\"n\":3}")))
                         .build());
         assertEquals("{\"n\":3}", stream.only(3).getDeny().getMessage());
@@ -146,10 +146,10 @@ class StreamTest {
 
     @Test
     @DisplayName(
-            "Documents are shared by index within their message; one that is not there is a"
-                + " failure.")
+            "Calls share documents by index within their message; an unknown index is a"
+                    + " failure.")
     void documents() throws Exception {
-        PolicyCall.Builder shared = Wire.validating("echo");
+        PolicyCall.Builder shared = ServedWorker.validating("echo");
         stream.send(
                 ReviewStreamRequest.newBuilder()
                         .addDocuments(ByteString.copyFromUtf8("{\"n\":0}"))
@@ -172,13 +172,14 @@ class StreamTest {
                         .getFailure()
                         .getMessage()
                         .startsWith("document_index is 4294967295,"));
-        stream.call(6, Wire.validating("echo").setDocumentIndex(0));
+        stream.call(6, ServedWorker.validating("echo").setDocumentIndex(0));
         assertTrue(stream.only(6).getFailure().getMessage().contains("has 0 documents"));
     }
 
     @Test
     @DisplayName(
-            "A cancel stops the work, and no outcome is sent; that of an unknown id is ignored.")
+            "A cancel stops the policy, and no outcome is sent; one of an unknown id is"
+                    + " ignored.")
     void cancel() throws Exception {
         stream.call(1, waits("one"));
         until(() -> waiting.containsKey("one"));
@@ -191,14 +192,14 @@ class StreamTest {
     }
 
     @Test
-    @DisplayName("A cancelled id may be used again.")
+    @DisplayName("A cancelled id can be used again.")
     void usedAgain() throws Exception {
         stream.call(1, waits("one")).cancel(1).call(1, echo("{\"again\":1}"));
         assertEquals("{\"again\":1}", stream.only(1).getDeny().getMessage());
     }
 
     @Test
-    @DisplayName("PolicyCall.timeout ends a call as a failure, and stops its work.")
+    @DisplayName("At its timeout a call is a failure, and its policy is stopped.")
     void timeouts() throws Exception {
         stream.call(1, waits("one").setTimeout(milliseconds(30)));
         String message = stream.only(1).getFailure().getMessage();
@@ -216,12 +217,12 @@ class StreamTest {
     }
 
     @Test
-    @DisplayName("A blocking function that begins too late never begins.")
+    @DisplayName("A blocking function whose timeout is over never starts.")
     void tooLateToBegin() throws Exception {
-        try (Wire narrow = Wire.serve(worker(), Limits.defaults().withThreads(1))) {
+        try (ServedWorker narrow = ServedWorker.serve(worker(), Limits.defaults().withThreads(1))) {
             StreamClient calls = narrow.stream();
-            calls.call(1, Wire.validating("block"))
-                    .call(2, Wire.validating("block").setTimeout(milliseconds(20)));
+            calls.call(1, ServedWorker.validating("block"))
+                    .call(2, ServedWorker.validating("block").setTimeout(milliseconds(20)));
             assertTrue(calls.only(2).getFailure().getMessage().contains("no answer within"));
             until(() -> narrow.running().inFlight() == 1);
             gate.countDown();
@@ -231,14 +232,17 @@ class StreamTest {
 
     @Test
     @DisplayName(
-            "An id that is open already: the first is dropped, and both are answered with one"
-                + " failure.")
+            "If a call has the id of an open call, the first is dropped and both get one"
+                    + " failure.")
     void duplicates() throws Exception {
         stream.call(1, waits("one"));
         until(() -> waiting.containsKey("one"));
         stream.call(1, waits("two"));
         assertTrue(
-                stream.only(1).getFailure().getMessage().contains("an open call with id 1 already"));
+                stream.only(1)
+                        .getFailure()
+                        .getMessage()
+                        .contains("an open call with id 1 already"));
         until(() -> cancelled.containsKey("one"));
         stream.call(2, echo("{}"));
         stream.only(2);
@@ -258,7 +262,7 @@ class StreamTest {
     }
 
     @Test
-    @DisplayName("When the gateway half-closes, what is open is answered, and the stream ends.")
+    @DisplayName("After the gateway half-closes, open calls are answered, and the stream ends.")
     void halfClose() throws Exception {
         stream.call(1, waits("one")).halfClose();
         until(() -> waiting.containsKey("one"));
@@ -269,18 +273,18 @@ class StreamTest {
     }
 
     @Test
-    @DisplayName("When the stream breaks, all that is open is cancelled.")
+    @DisplayName("If the stream breaks, all open calls are cancelled.")
     void broken() throws Exception {
         stream.call(1, waits("one"));
         until(() -> waiting.containsKey("one"));
-        stream.breakOff();
+        stream.cancelStream();
         until(() -> cancelled.containsKey("one") && wire.running().inFlight() == 0);
     }
 
     @Test
-    @DisplayName("More calls than there are places for are failures, and nothing stalls.")
+    @DisplayName("Calls above the limit are failures, and nothing stalls.")
     void inFlight() throws Exception {
-        try (Wire full = Wire.serve(worker(), Limits.defaults().withInFlight(1))) {
+        try (ServedWorker full = ServedWorker.serve(worker(), Limits.defaults().withInFlight(1))) {
             StreamClient calls = full.stream();
             calls.call(1, waits("one"));
             until(() -> waiting.containsKey("one"));
@@ -297,34 +301,33 @@ class StreamTest {
 
     @Test
     @DisplayName(
-            "From a peer that does not read, no more is read than fits; when it reads, it gets"
-                + " everything.")
+            "The worker stops reading from a peer that does not read, and continues when it"
+                    + " does.")
     void slowPeer() throws Exception {
-        int most =
-                300; // of 1 MB each: more than the connection, the transport and the outbox hold
-                     // together
+        int most = 300; // of 1 MB each: more than the connection, the transport and the outbox hold
+        // together
         int sent = 0;
         while (sent < most && isJudged(sent)) {
-            stream.call(++sent, Wire.validating("large"));
+            stream.call(++sent, ServedWorker.validating("large"));
         }
-        assertTrue(sent < most, "all were judged, though nobody reads");
+        assertTrue(sent < most, "all calls were answered, though the client does not read");
         assertEquals(sent, outcomes(sent).size());
     }
 
     /**
-     * Whether so many were judged. Gives up after a while: then the worker does not read, or the
-     * machine is slow.
+     * Whether the policy was called this many times. Returns false after a while: then the worker
+     * does not read, or the machine is slow.
      */
     private boolean isJudged(int count) throws InterruptedException {
         Instant end = Instant.now().plusSeconds(3);
         while (judged.get() < count && Instant.now().isBefore(end)) {
-            Thread.sleep(1); // between two looks
+            Thread.sleep(1); // the interval of checks
         }
         return judged.get() >= count;
     }
 
     @Test
-    @DisplayName("What is known at the same time travels together, up to a size.")
+    @DisplayName("Outcomes that are known at the same time are sent together, up to a size.")
     void batches() throws Exception {
         int calls = 200;
         ReviewStreamRequest.Builder batch = ReviewStreamRequest.newBuilder();
@@ -339,17 +342,18 @@ class StreamTest {
             ReviewStreamResponse message = stream.batch();
             left -= message.getItemsCount();
         }
-        assertTrue(messages < calls, "each travelled alone");
+        assertTrue(messages < calls, "each was sent alone");
     }
 
     @Test
-    @DisplayName("What is refused of one message travels together, and before what is slow.")
+    @DisplayName("Rejected calls of one message are answered together, before slow calls.")
     void refusals() throws Exception {
         int calls = 1000;
         ReviewStreamRequest.Builder batch =
                 ReviewStreamRequest.newBuilder().addItems(StreamClient.item(0, waits("slow")));
         for (int id = 1; id <= calls; id++) {
-            batch.addItems(StreamClient.item(id, Wire.validating("echo").setDocumentIndex(7)));
+            batch.addItems(
+                    StreamClient.item(id, ServedWorker.validating("echo").setDocumentIndex(7)));
         }
         stream.send(batch.build());
         int messages = 0;
@@ -369,10 +373,11 @@ class StreamTest {
                 List.of(
                         echo("{\"a\":1.0}"),
                         echo("["),
-                        Wire.mutating("echo"),
-                        Wire.validating("unheard-of"),
-                        Wire.validating("echo").clearDocument(),
-                        Wire.validating("echo").setSettings(ByteString.copyFromUtf8("{\"a\":1}")));
+                        ServedWorker.mutating("echo"),
+                        ServedWorker.validating("unheard-of"),
+                        ServedWorker.validating("echo").clearDocument(),
+                        ServedWorker.validating("echo")
+                                .setSettings(ByteString.copyFromUtf8("{\"a\":1}")));
         for (int index = 0; index < calls.size(); index++) {
             stream.call(index, calls.get(index));
             assertEquals(wire.review(calls.get(index).build()), stream.only(index));

@@ -15,7 +15,7 @@ import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.concurrent.CompletableFuture;
 
-/** A policy is tested without a server, and sees only what it claims. */
+/** Testing calls a policy without a server, with only its inputs. */
 class TestingTest {
     record Wanted(String wanted) {}
 
@@ -60,8 +60,8 @@ class TestingTest {
 
     @Test
     @DisplayName(
-            "A policy is sent what it claims, with arrays in their length, and what everybody is"
-                + " sent.")
+            "A policy gets its inputs, with arrays of full length, and the members of every"
+                    + " document.")
     void projection() throws Exception {
         String request =
                 """
@@ -79,7 +79,7 @@ class TestingTest {
     }
 
     @Test
-    @DisplayName("A whole AdmissionReview is taken as well, in any form that Jackson writes.")
+    @DisplayName("An AdmissionReview is accepted, in any form that Jackson writes.")
     void reviews() throws Exception {
         Object review = Map.of("kind", "AdmissionReview", "request", Map.of("operation", "CREATE"));
         assertEquals("{\"operation\":\"CREATE\"}", denial("all", review));
@@ -90,7 +90,7 @@ class TestingTest {
     }
 
     @Test
-    @DisplayName("Settings take their way through JSON; mistakes in them are thrown.")
+    @DisplayName("Settings are converted from JSON; errors in them are thrown.")
     void settings() throws Exception {
         Answer answer =
                 Testing.review(WORKER, "settings", "{\"uid\":\"-u\"}", Map.of("wanted", "w"));
@@ -101,7 +101,7 @@ class TestingTest {
     }
 
     @Test
-    @DisplayName("What a policy answers later, or throws, comes through as it is.")
+    @DisplayName("Later answers are returned, and exceptions are thrown.")
     void results() throws Exception {
         assertEquals(Answer.deny("later"), Testing.review(WORKER, "later", "{}"));
         assertEquals(Answer.allow(), Testing.review(WORKER, "nothing", "{}"));
@@ -113,7 +113,6 @@ class TestingTest {
                 assertThrows(
                         IOException.class, () -> Testing.review(WORKER, "later-throws", "{}")));
         assertThrows(InvalidAnswerException.class, () -> Testing.review(WORKER, "misuse", "{}"));
-        assertThrows(
-                NoSuchElementException.class, () -> Testing.review(WORKER, "unheard-of", "{}"));
+        assertThrows(NoSuchElementException.class, () -> Testing.review(WORKER, "unknown", "{}"));
     }
 }

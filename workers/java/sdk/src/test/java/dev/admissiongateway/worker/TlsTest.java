@@ -30,16 +30,16 @@ import java.security.interfaces.ECPrivateKey;
 import java.time.Instant;
 import java.util.Arrays;
 
-/** TLS and mTLS with certificates made here, and what happens when they change. */
+/** TLS and mTLS, and changes of certificates. */
 class TlsTest {
     private static final Worker WORKER = new Worker("w", "1");
 
     @TempDir Path folder;
-    private MadeCertificates authority;
+    private CertificateAuthority authority;
 
     @BeforeEach
     void certify() throws Exception {
-        authority = new MadeCertificates("authority");
+        authority = new CertificateAuthority("authority");
         authority.certify("worker", folder);
         authority.certify("gateway", folder);
         Files.writeString(folder.resolve("authority.pem"), authority.pem());
@@ -54,20 +54,21 @@ class TlsTest {
         return WORKER.serve("127.0.0.1:0", Limits.defaults(), tls(mutual));
     }
 
-    private SslContextBuilder trusting(MadeCertificates trusted) throws Exception {
+    private SslContextBuilder trusting(CertificateAuthority trusted) throws Exception {
         Path file = Files.writeString(folder.resolve("trusted.pem"), trusted.pem());
         return GrpcSslContexts.configure(
                 SslContextBuilder.forClient().trustManager(file.toFile()), SslProvider.JDK);
     }
 
-    /** Whom a new connection meets. */
+    /** The name of the worker, over a new connection. */
     private static String describe(String address, SslContext secured) throws Exception {
-        ManagedChannel channel = Wire.channel(address, builder -> builder.sslContext(secured));
+        ManagedChannel channel =
+                ServedWorker.channel(address, builder -> builder.sslContext(secured));
         try {
             return ClientCalls.blockingUnaryCall(
                             channel,
-                            Wire.DESCRIBE,
-                            Wire.patient(),
+                            ServedWorker.DESCRIBE,
+                            ServedWorker.withDeadline(),
                             DescribeRequest.getDefaultInstance())
                     .getWorker();
         } finally {
@@ -83,13 +84,13 @@ class TlsTest {
 
     @Test
     @DisplayName(
-            "A client that trusts the authority is served, one without TLS or with another"
-                + " authority is not.")
+            "A client that trusts the CA is served; one without TLS or with another CA is"
+                    + " not.")
     void tls() throws Exception {
         try (RunningWorker running = serve(false)) {
             assertEquals("w", describe(running.address(), trusting(authority).build()));
-            assertRefused(running.address(), trusting(new MadeCertificates("other")).build());
-            try (Wire plain = Wire.to(running.address())) {
+            assertRefused(running.address(), trusting(new CertificateAuthority("other")).build());
+            try (ServedWorker plain = ServedWorker.to(running.address())) {
                 assertThrows(StatusRuntimeException.class, plain::describe);
             }
         }
@@ -109,9 +110,9 @@ class TlsTest {
     }
 
     @Test
-    @DisplayName("With client authorities, only a client with a certificate of theirs is served.")
+    @DisplayName("With client CAs, only clients with a certificate of these are served.")
     void mutual() throws Exception {
-        MadeCertificates other = new MadeCertificates("other");
+        CertificateAuthority other = new CertificateAuthority("other");
         other.certify("stranger", folder);
         try (RunningWorker running = serve(true)) {
             assertEquals("w", describe(running.address(), as("gateway")));
@@ -129,17 +130,17 @@ class TlsTest {
     }
 
     @Test
-    @DisplayName(
-            "Changed files are read again; what cannot be used is left, and what was used stays.")
+    @DisplayName("Changed files are reloaded; if they cannot be used, the previous ones stay.")
     void reload() throws Exception {
-        MadeCertificates next = new MadeCertificates("next");
+        CertificateAuthority next = new CertificateAuthority("next");
         try (RunningWorker running = serve(true)) {
             assertEquals("w", describe(running.address(), as("gateway")));
             Files.writeString(folder.resolve("worker.key"), "nonsense");
             next.certify("other", folder);
             Files.copy(folder.resolve("other.pem"), folder.resolve("worker.pem"), REPLACE);
             assertEquals(
-                    "w", describe(running.address(), as("gateway"))); // half of a renewal is none
+                    "w",
+                    describe(running.address(), as("gateway"))); // half of a renewal has no effect
             Files.copy(folder.resolve("other.key"), folder.resolve("worker.key"), REPLACE);
             SslContext renewed =
                     trusting(next)
@@ -165,14 +166,14 @@ class TlsTest {
     }
 
     private static void untilServed(String address, SslContext secured) throws Exception {
-        Instant end = Instant.now().plusSeconds(Wire.PATIENCE);
+        Instant end = Instant.now().plusSeconds(ServedWorker.TIMEOUT_SECONDS);
         while (!isServed(address, secured)) {
             assertTrue(Instant.now().isBefore(end), "the new certificate is not used");
         }
     }
 
     private static void untilRefused(String address, SslContext secured) throws Exception {
-        Instant end = Instant.now().plusSeconds(Wire.PATIENCE);
+        Instant end = Instant.now().plusSeconds(ServedWorker.TIMEOUT_SECONDS);
         while (isServed(address, secured)) {
             assertTrue(Instant.now().isBefore(end), "the old authority is still trusted");
         }
@@ -187,7 +188,7 @@ class TlsTest {
     }
 
     @Test
-    @DisplayName("Files that cannot be used at the start are an error that names the flag.")
+    @DisplayName("Unusable files at the start are an error that names the flag.")
     void unusable() throws Exception {
         Files.copy(folder.resolve("gateway.key"), folder.resolve("worker.key"), REPLACE);
         assertTrue(refused().contains("is not the key of the certificate"));
@@ -207,27 +208,28 @@ class TlsTest {
         generator.initialize(2048);
         KeyPair rsa = generator.generateKeyPair();
         byte[] pkcs8 = rsa.getPrivate().getEncoded();
-        // What stands before the PKCS#1 inside: SEQUENCE, version, algorithm, OCTET STRING with a
-        // length of two bytes.
+        // Before the PKCS#1 are SEQUENCE, version, algorithm, OCTET STRING with a length of two
+        // bytes.
         byte[] pkcs1 = Arrays.copyOfRange(pkcs8, 26, pkcs8.length);
         assertEquals(
-                rsa.getPrivate(), PrivateKeys.read(MadeCertificates.pem("PRIVATE KEY", pkcs8)));
+                rsa.getPrivate(), PrivateKeys.read(CertificateAuthority.pem("PRIVATE KEY", pkcs8)));
         assertEquals(
-                rsa.getPrivate(), PrivateKeys.read(MadeCertificates.pem("RSA PRIVATE KEY", pkcs1)));
-        ECPrivateKey ec = (ECPrivateKey) MadeCertificates.keys().getPrivate();
+                rsa.getPrivate(),
+                PrivateKeys.read(CertificateAuthority.pem("RSA PRIVATE KEY", pkcs1)));
+        ECPrivateKey ec = (ECPrivateKey) CertificateAuthority.keys().getPrivate();
         byte[] scalar = new byte[32];
         byte[] written = ec.getS().toByteArray();
         int size = Math.min(32, written.length);
         System.arraycopy(written, written.length - size, scalar, 32 - size, size);
         byte[] p256 = {0x06, 0x08, 0x2A, (byte) 0x86, 0x48, (byte) 0xCE, 0x3D, 0x03, 0x01, 0x07};
         byte[] sec1 =
-                MadeCertificates.der(
+                CertificateAuthority.der(
                         0x30,
-                        MadeCertificates.der(0x02, new byte[] {1}),
-                        MadeCertificates.der(0x04, scalar),
-                        MadeCertificates.der(0xA0, p256));
+                        CertificateAuthority.der(0x02, new byte[] {1}),
+                        CertificateAuthority.der(0x04, scalar),
+                        CertificateAuthority.der(0xA0, p256));
         ECPrivateKey read =
-                (ECPrivateKey) PrivateKeys.read(MadeCertificates.pem("EC PRIVATE KEY", sec1));
+                (ECPrivateKey) PrivateKeys.read(CertificateAuthority.pem("EC PRIVATE KEY", sec1));
         assertEquals(ec.getS(), read.getS());
         assertEquals(ec.getParams(), read.getParams());
     }

@@ -7,10 +7,10 @@ import io.grpc.Attributes;
 import org.junit.jupiter.api.DisplayName;
 import org.junit.jupiter.api.Test;
 
-/** What goes on at a worker, counted. */
+/** Counts of connections. */
 class TrafficTest {
     @Test
-    @DisplayName("A connection that ends before its handshake is nobody's: the others still count.")
+    @DisplayName("A connection that ends before its handshake does not change the count.")
     void neverReady() {
         Traffic traffic = new Traffic();
         Attributes gateway = traffic.transportReady(Attributes.EMPTY);

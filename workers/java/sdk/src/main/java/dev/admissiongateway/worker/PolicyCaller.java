@@ -1,9 +1,9 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.FailureReason;
 import admission.worker.v1.WorkerOuterClass.Outcome;
 import admission.worker.v1.WorkerOuterClass.Phase;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 
 import com.google.protobuf.ByteString;
 
@@ -16,15 +16,15 @@ import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 
 /**
- * One call to one outcome: the path that {@code Review} and {@code ReviewStream} share. Holds the
- * policies and all that is kept between calls; one for each served worker.
+ * Calls the policies of one served worker, and caches their settings. {@code Review} and {@code
+ * ReviewStream} share it.
  *
- * <p>Whatever happens here is an outcome. An error is not a verdict: a policy that throws, returns
- * something absurd, cannot read its document or its settings has failed, and the operator's
- * failurePolicy decides. The exception's type goes to the gateway; its text and trace, which may
- * hold a Secret, stay in the worker's log.
+ * <p>Every call ends with an outcome. An error is not a verdict: if a policy throws, returns an
+ * invalid answer, or gets an invalid document or settings, the outcome is a failure, and the
+ * operator's failurePolicy decides. The failure has the type of the exception. Its text and trace
+ * may hold a Secret, and stay in the worker's log.
  */
-final class Judging {
+final class PolicyCaller {
     /**
      * What a message needs beside one outcome: an id of up to 10 bytes, and tags and lengths of up
      * to 6 bytes each.
@@ -38,9 +38,9 @@ final class Judging {
     private final Executor plain;
     private final Executor blocking;
     private final Tracing tracing;
-    private final KeptSettings settings;
+    private final SettingsCache settings;
 
-    Judging(
+    PolicyCaller(
             String worker,
             String version,
             Map<String, Policy> policies,
@@ -55,7 +55,7 @@ final class Judging {
         this.plain = plain;
         this.blocking = blocking;
         this.tracing = tracing;
-        this.settings = new KeptSettings(limits);
+        this.settings = new SettingsCache(limits);
     }
 
     /** The policies by name. */
@@ -64,33 +64,33 @@ final class Judging {
     }
 
     /**
-     * A call, as it came.
+     * A policy call as received.
      *
-     * @param call the question; its document and its timeout are the caller's affair
-     * @param document the document's JSON text; null: the call has none
-     * @param traceparent of the caller's span; empty: not traced
+     * @param call whose document and timeout the receiver has handled
+     * @param document JSON text; null: the call has none
+     * @param traceparent of the gateway's span; empty: none
      */
-    record Question(PolicyCall call, ByteString document, String traceparent) {}
+    record ReceivedCall(PolicyCall call, ByteString document, String traceparent) {}
 
     /**
-     * Takes a call.
+     * Starts a call.
      *
-     * @param context is cancelled when nobody waits for the outcome any more, which stops the work
-     * @param ended is called once, when the work has ended, in whatever thread: with the outcome,
-     *     or with null if the work was cancelled before it had one. Nothing is thrown
+     * @param context is cancelled when the gateway no longer waits, which stops the policy
+     * @param ended is called once, in any thread, when the call has ended: with the outcome, or
+     *     with null if the call was cancelled before it had one
      */
-    void begin(Question question, Context.CancellableContext context, Consumer<Outcome> ended) {
-        Policy policy = policies.get(question.call().getPolicy());
-        Outcome refusal = refusal(policy, question);
+    void begin(ReceivedCall received, Context.CancellableContext context, Consumer<Outcome> ended) {
+        Policy policy = policies.get(received.call().getPolicy());
+        Outcome refusal = refusal(policy, received);
         if (refusal != null) {
             ended.accept(refusal);
             return;
         }
         Executor threads = policy.style() == Policy.Style.BLOCKING ? blocking : plain;
-        new Work(this, policy, question, context, ended).begin(threads);
+        new PolicyTask(this, policy, received, context, ended).begin(threads);
     }
 
-    /** Runs what is neither a call's nor a policy's, such as a check of settings. */
+    /** Runs work that is not a policy call, such as a check of settings. */
     void besideCalls(Runnable work) {
         blocking.execute(work);
     }
@@ -99,17 +99,17 @@ final class Judging {
         return tracing;
     }
 
-    /** What a call's settings say; converted once. */
+    /** The settings of a call, converted once. */
     Object settingsOf(Policy policy, PolicyCall call) throws InvalidSettingsException {
         return settings.read(policy.name(), policy.settings(), call.getSettings());
     }
 
-    /** The version that a policy's outcomes carry: its own, else the worker's. */
+    /** The version in a policy's outcomes: its own, else the worker's. */
     String versionOf(Policy policy) {
         return policy.version().isEmpty() ? version : policy.version();
     }
 
-    /** The outcome, unless no message could carry it. */
+    /** The outcome, or a failure if it is larger than a message. */
     Outcome fitting(Outcome outcome, Policy policy, String uid) {
         int size = outcome.getSerializedSize();
         int limit = Math.max(0, limits.messageBytes() - ENVELOPE_BYTES);
@@ -128,10 +128,10 @@ final class Judging {
         return Outcomes.failure(message, versionOf(policy));
     }
 
-    private Outcome refusal(Policy policy, Question question) {
-        PolicyCall call = question.call();
+    private Outcome refusal(Policy policy, ReceivedCall received) {
+        PolicyCall call = received.call();
         if (policy == null) {
-            String held =
+            String known =
                     policies.isEmpty()
                             ? "none"
                             : String.join(", ", new TreeSet<>(policies.keySet()));
@@ -141,24 +141,25 @@ final class Judging {
                             + " holds no policy "
                             + Json.quoted(call.getPolicy())
                             + "; it holds: "
-                            + held,
+                            + known,
                     FailureReason.FAILURE_REASON_UNKNOWN_POLICY,
                     version);
         }
-        if (call.getPhase() != Describing.phaseOf(policy)) {
+        if (call.getPhase() != Descriptions.phaseOf(policy)) {
             return Outcomes.failure(
                     "policy "
                             + policy.name()
                             + " is for "
-                            + nameOf(Describing.phaseOf(policy))
+                            + nameOf(Descriptions.phaseOf(policy))
                             + " and was called in "
                             + nameOf(call.getPhase()),
                     FailureReason.FAILURE_REASON_UNKNOWN_POLICY,
                     versionOf(policy));
         }
-        if (question.document() == null) {
+        if (received.document() == null) {
             return Outcomes.failure(
-                    "policy " + policy.name() + " was called without a document", versionOf(policy));
+                    "policy " + policy.name() + " was called without a document",
+                    versionOf(policy));
         }
         return null;
     }

@@ -1,8 +1,8 @@
 package dev.admissiongateway.worker;
 
-/** A worker as its author would write it, for tests of the command. */
-public final class Program {
-    private Program() {}
+/** A worker for tests of the command. */
+public final class WorkerProgram {
+    private WorkerProgram() {}
 
     /** Serves. */
     public static void main(String[] arguments) {

@@ -7,24 +7,24 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The settings that were converted last, by policy and text, bounded in number and in the size of
- * their text.
+ * Caches converted settings by policy and text. It removes the least recently used, and is limited
+ * in number and in the size of texts.
  *
- * <p>Equal settings are equal bytes, so each text is converted once, whoever calls at the same time.
- * What does not convert is not kept: it is not worth a place, and says so again each time.
+ * <p>Equal settings have equal bytes, and concurrent calls wait for one conversion. Invalid
+ * settings are not cached.
  */
-final class KeptSettings {
+final class SettingsCache {
     private final Limits limits;
     private final Map<Key, Kept> kept = new LinkedHashMap<>(16, 0.75f, true);
     private long bytes;
 
     private record Key(String policy, ByteString text) {}
 
-    KeptSettings(Limits limits) {
+    SettingsCache(Limits limits) {
         this.limits = limits;
     }
 
-    /** As {@link SettingsType#read}, without the warnings; converted only when it is not kept. */
+    /** Like {@link SettingsType#read}, without warnings. Converts settings that are not cached. */
     Object read(String policy, SettingsType<?> type, ByteString text)
             throws InvalidSettingsException {
         Key key = new Key(policy, text);
@@ -62,7 +62,7 @@ final class KeptSettings {
         }
     }
 
-    /** One text: who comes first converts, the others wait for it and not for other texts. */
+    /** One text: the first caller converts it; others wait for it, not for other texts. */
     private static final class Kept {
         private Object settings;
 

@@ -13,19 +13,22 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** A process with {@link Program} in it, and what it says on standard error. */
-final class Started implements AutoCloseable {
+/** A process that runs {@link WorkerProgram}, and its standard error. */
+final class WorkerProcess implements AutoCloseable {
     private static final Pattern LISTENS =
             Pattern.compile("worker program 1.2.3 listens on (\\S+); policies: (.*?)\"?}?");
 
     private final Process process;
     private final BlockingQueue<String> lines = new LinkedBlockingQueue<>();
 
-    Started(Map<String, String> environment, String... arguments) throws IOException {
+    WorkerProcess(Map<String, String> environment, String... arguments) throws IOException {
         List<String> command = new ArrayList<>();
         command.add(ProcessHandle.current().info().command().orElse("java"));
         command.addAll(
-                List.of("-cp", System.getProperty("java.class.path"), Program.class.getName()));
+                List.of(
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        WorkerProgram.class.getName()));
         command.addAll(Arrays.asList(arguments));
         ProcessBuilder builder =
                 new ProcessBuilder(command).redirectOutput(ProcessBuilder.Redirect.DISCARD);
@@ -38,16 +41,16 @@ final class Started implements AutoCloseable {
         try (BufferedReader reader = process.errorReader(StandardCharsets.UTF_8)) {
             reader.lines().forEach(lines::add);
         } catch (IOException | RuntimeException ended) {
-            lines.add("standard error broke: " + ended);
+            lines.add("standard error failed: " + ended);
         }
     }
 
-    /** The first line that matches, whatever came before. */
+    /** The next line that matches; earlier ones are dropped. */
     Matcher line(Pattern pattern) throws InterruptedException {
         while (true) {
-            String line = lines.poll(Wire.PATIENCE, TimeUnit.SECONDS);
+            String line = lines.poll(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS);
             if (line == null) {
-                throw new AssertionError("it never said " + pattern);
+                throw new AssertionError("no line matches " + pattern);
             }
             Matcher found = pattern.matcher(line);
             if (found.find()) {
@@ -65,9 +68,9 @@ final class Started implements AutoCloseable {
         return line(LISTENS).group(1);
     }
 
-    /** What it says next. */
+    /** The next line. */
     String next() throws InterruptedException {
-        return lines.poll(Wire.PATIENCE, TimeUnit.SECONDS);
+        return lines.poll(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS);
     }
 
     void signal() {
@@ -80,8 +83,8 @@ final class Started implements AutoCloseable {
     }
 
     int exitCode() throws InterruptedException {
-        if (!process.waitFor(Wire.PATIENCE, TimeUnit.SECONDS)) {
-            throw new AssertionError("it does not end");
+        if (!process.waitFor(ServedWorker.TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
+            throw new AssertionError("the process does not end");
         }
         return process.exitValue();
     }

@@ -1,7 +1,7 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.Outcome;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest.RequestItem;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamResponse;
@@ -21,40 +21,40 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * One {@code ReviewStream}: many calls over one connection, each answered as soon as it is known.
+ * Serves one {@code ReviewStream}: many policy calls at the same time, each answered as soon as its
+ * outcome is known.
  *
  * <p>The rules:
  *
  * <ul>
  *   <li>An id is open from its call until its outcome is written. Each open id gets exactly one
- *       outcome, in any order: a verdict, or a failure when its time is over, its document is not
- *       there, or the worker is full. A cancelled one gets none.
- *   <li>An id that comes again while it is open is two questions with one name: the first is
- *       dropped and a failure is the answer to both, since a verdict could be taken for the
- *       other's.
- *   <li>Calls are worked on in the policies' threads, and so an outcome waits for no other one.
- *       Everything that is known when the stream is written travels in one message, up to a size;
- *       it is written when nothing is open any more, or a moment later ({@link Moment}).
- *   <li>A gateway that does not read its answers is not read either: what is not written is
- *       bounded.
- *   <li>When the gateway half-closes, what is open is answered, and the stream ends. When the
- *       worker is told to stop, it also ends when nothing is open and nothing has come for a while.
- *       When the stream breaks, all that is open is cancelled.
+ *       outcome, in any order: a verdict, or a failure if its timeout is over, its document is
+ *       missing, or the worker is at its limit. A cancelled id gets none.
+ *   <li>If a call has the id of an open call, the first call is dropped and both get one failure:
+ *       the gateway could take the verdict of one for that of the other.
+ *   <li>Policies run in their own threads, so no outcome waits for another call. A message has all
+ *       known outcomes, up to a size. It is written when no call is open, or after a {@link
+ *       BatchDelay}.
+ *   <li>Unwritten outcomes are limited: from a gateway that does not read, the worker reads no
+ *       more.
+ *   <li>After the gateway half-closes, the open calls are answered, and the stream ends. The stream
+ *       of a stopping worker also ends when no call is open and no message has arrived for {@link
+ *       Traffic#QUIET_NANOS}. If the stream breaks, all open calls are cancelled.
  * </ul>
  *
- * <p>gRPC calls one method of the listener at a time; outcomes and timeouts come in other threads.
- * So all that changes is guarded by this object, and the call is only written by {@link #write}, of
- * which one runs at a time.
+ * <p>gRPC calls one method of the listener at a time; outcomes and timeouts arrive in other
+ * threads. So this object guards all mutable state, and only {@link #write}, of which one runs at a
+ * time, writes to the stream.
  */
-final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStreamRequest>> {
+final class ReviewStream extends ServerCall.Listener<Methods.Received<ReviewStreamRequest>> {
     private final Service service;
-    private final ServerCall<Methods.Received<ReviewStreamRequest>, ReviewStreamResponse> call;
+    private final ServerCall<Methods.Received<ReviewStreamRequest>, ReviewStreamResponse> stream;
     private final Context context = Context.current();
     private final Runnable stop = this::leave;
 
     private final Map<Long, OpenCall> open = new HashMap<>();
     private final Outbox outbox;
-    private final Moment moment;
+    private final BatchDelay delay;
     private boolean halfClosed;
     private boolean stopping;
     private boolean ended;
@@ -63,23 +63,23 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
     private boolean taking;
     private long latest = System.nanoTime();
 
-    /** An open call. It holds one place in flight until its work has ended. */
+    /** An open call. It counts as in flight until its policy has ended. */
     private record OpenCall(long id, PolicyCall call, Context.CancellableContext context) {}
 
-    Conversation(
+    ReviewStream(
             Service service,
-            ServerCall<Methods.Received<ReviewStreamRequest>, ReviewStreamResponse> call) {
+            ServerCall<Methods.Received<ReviewStreamRequest>, ReviewStreamResponse> stream) {
         this.service = service;
-        this.call = call;
+        this.stream = stream;
         this.outbox = new Outbox(service.limits());
-        this.moment = new Moment(service.clock(), this::gathered);
+        this.delay = new BatchDelay(service.clock(), this::delayIsOver);
     }
 
     void begin() {
         service.traffic().opened();
-        call.sendHeaders(new Metadata());
-        call.request(1);
-        service.stopping().tell(stop);
+        stream.sendHeaders(new Metadata());
+        stream.request(1);
+        service.stopping().onStop(stop);
     }
 
     // ------------------------------------------------------------------------------------------ in
@@ -88,7 +88,7 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
     public void onMessage(Methods.Received<ReviewStreamRequest> received) {
         long arrived = System.nanoTime();
         if (received.message() == null) {
-            refuse("not a ReviewStreamRequest: " + received.mistake());
+            refuse("not a ReviewStreamRequest: " + received.error());
             return;
         }
         synchronized (this) {
@@ -102,22 +102,20 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
                 case CANCEL -> drop(item.getId());
                 default -> // of a newer contract: "fields unknown to the receiver are ignored"
                         Log.debug(
-                                "an item without call or cancel was ignored (id "
-                                        + item.getId()
-                                        + ")");
+                                "ignored an item without call or cancel (id " + item.getId() + ")");
             }
         }
         synchronized (this) {
             taking = false;
             unread = outbox.isFull();
             if (!unread && !ended) {
-                call.request(1);
+                stream.request(1);
             }
         }
         schedule();
     }
 
-    private void take(long id, PolicyCall policyCall, List<ByteString> documents, long arrived) {
+    private void take(long id, PolicyCall call, List<ByteString> documents, long arrived) {
         if (isOpen(id)) {
             drop(id);
             answer(
@@ -128,12 +126,12 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
             return;
         }
         ByteString document = null;
-        if (policyCall.hasDocument()) {
-            document = policyCall.getDocument();
-        } else if (policyCall.hasDocumentIndex()) {
-            // The contract's is unsigned: beyond 2^31 it is negative here.
-            if (Integer.compareUnsigned(policyCall.getDocumentIndex(), documents.size()) >= 0) {
-                String index = Integer.toUnsignedString(policyCall.getDocumentIndex());
+        if (call.hasDocument()) {
+            document = call.getDocument();
+        } else if (call.hasDocumentIndex()) {
+            // The contract's index is unsigned: above 2^31 it is negative here.
+            if (Integer.compareUnsigned(call.getDocumentIndex(), documents.size()) >= 0) {
+                String index = Integer.toUnsignedString(call.getDocumentIndex());
                 answer(
                         id,
                         "document_index is "
@@ -143,13 +141,13 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
                                 + " documents");
                 return;
             }
-            document = documents.get(policyCall.getDocumentIndex());
+            document = documents.get(call.getDocumentIndex());
         }
         if (!service.inFlight().enter()) {
             answer(id, service.inFlight().refusal());
             return;
         }
-        OpenCall opened = new OpenCall(id, policyCall, contextOf(policyCall, arrived));
+        OpenCall opened = new OpenCall(id, call, contextOf(call, arrived));
         synchronized (this) {
             if (ended) {
                 service.inFlight().leave();
@@ -159,16 +157,17 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         }
         opened.context()
                 .addListener(gone -> expire(opened, gone.cancellationCause()), Runnable::run);
-        Judging.Question question = new Judging.Question(policyCall, document, policyCall.getTraceparent());
-        service.judging().begin(question, opened.context(), outcome -> end(opened, outcome));
+        PolicyCaller.ReceivedCall received =
+                new PolicyCaller.ReceivedCall(call, document, call.getTraceparent());
+        service.caller().begin(received, opened.context(), outcome -> end(opened, outcome));
     }
 
     /** "How long the gateway waits for this outcome, counted from the message's arrival." */
-    private Context.CancellableContext contextOf(PolicyCall policyCall, long arrived) {
-        if (!policyCall.hasTimeout()) {
+    private Context.CancellableContext contextOf(PolicyCall call, long arrived) {
+        if (!call.hasTimeout()) {
             return context.withCancellation();
         }
-        long nanos = Timeouts.nanos(policyCall.getTimeout()) - (System.nanoTime() - arrived);
+        long nanos = Timeouts.nanos(call.getTimeout()) - (System.nanoTime() - arrived);
         return context.withDeadline(Deadline.after(nanos, TimeUnit.NANOSECONDS), service.clock());
     }
 
@@ -186,76 +185,78 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
 
     // ---------------------------------------------------------------------------------------- work
 
-    private void end(OpenCall policyCall, Outcome outcome) {
+    private void end(OpenCall opened, Outcome outcome) {
         service.inFlight().leave();
-        Throwable cause = policyCall.context().cancellationCause();
+        Throwable cause = opened.context().cancellationCause();
         synchronized (this) {
-            if (!close(policyCall)) {
+            if (!close(opened)) {
                 return;
             }
             if (outcome != null) {
-                outbox.put(policyCall.id(), outcome);
+                outbox.put(opened.id(), outcome);
             } else if (cause instanceof TimeoutException) {
-                outbox.put(policyCall.id(), timedOut(policyCall.call()));
+                outbox.put(opened.id(), timedOut(opened.call()));
             } else {
-                String message = "policy " + policyCall.call().getPolicy() + " was cancelled";
-                outbox.put(policyCall.id(), Outcomes.failure(message, versionOf(policyCall.call())));
+                String message = "policy " + opened.call().getPolicy() + " was cancelled";
+                outbox.put(opened.id(), Outcomes.failure(message, versionOf(opened.call())));
             }
         }
-        policyCall.context().cancel(null);
+        opened.context().cancel(null);
         schedule();
     }
 
-    /** The call's time is over: that is its outcome, whenever the work ends. */
-    private void expire(OpenCall policyCall, Throwable cause) {
+    /** At its timeout the call gets a failure, whenever the policy ends. */
+    private void expire(OpenCall opened, Throwable cause) {
         if (cause instanceof TimeoutException) {
             synchronized (this) {
-                if (!close(policyCall)) {
+                if (!close(opened)) {
                     return;
                 }
-                outbox.put(policyCall.id(), timedOut(policyCall.call()));
+                outbox.put(opened.id(), timedOut(opened.call()));
             }
             schedule();
         }
     }
 
-    /** The call is open no longer; false: it was not. */
-    private boolean close(OpenCall policyCall) {
-        boolean removed = open.remove(policyCall.id(), policyCall);
-        moment.open(open.size());
+    /** Removes the call from the open ones; false: it was not open. */
+    private boolean close(OpenCall opened) {
+        boolean removed = open.remove(opened.id(), opened);
+        delay.decreaseTo(open.size());
         return removed;
     }
 
-    private Outcome timedOut(PolicyCall policyCall) {
-        String seconds = Timeouts.seconds(policyCall.getTimeout());
+    private Outcome timedOut(PolicyCall call) {
+        String seconds = Timeouts.seconds(call.getTimeout());
         String message =
                 "policy "
-                        + policyCall.getPolicy()
+                        + call.getPolicy()
                         + ": no answer within the call's timeout of "
                         + seconds
                         + " s";
-        return Outcomes.failure(message, versionOf(policyCall));
+        return Outcomes.failure(message, versionOf(call));
     }
 
-    private String versionOf(PolicyCall policyCall) {
-        Policy policy = service.judging().policies().get(policyCall.getPolicy());
+    private String versionOf(PolicyCall call) {
+        Policy policy = service.caller().policies().get(call.getPolicy());
         return policy == null
                 ? service.description().getVersion()
-                : service.judging().versionOf(policy);
+                : service.caller().versionOf(policy);
     }
 
-    /** Nobody waits for this id any more. An unknown id is ignored. */
+    /**
+     * Cancels the call with this id, for which the gateway no longer waits. Ignores an unknown id.
+     */
     private void drop(long id) {
         OpenCall dropped;
         synchronized (this) {
             outbox.remove(id);
             dropped = open.remove(id);
-            moment.open(open.size());
+            delay.decreaseTo(open.size());
         }
         if (dropped != null) {
             dropped.context().cancel(null);
         }
-        schedule(); // it may have been the last one that the end waited for
+        schedule(); // the stream may end now
     }
 
     private void answer(long id, String failure) {
@@ -272,13 +273,16 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         schedule();
     }
 
-    /** Writes soon, in a thread of the server's: what becomes known until then travels along. */
+    /**
+     * Schedules a write in a thread of the server. Outcomes that are known until then join the
+     * message.
+     */
     private void schedule() {
         synchronized (this) {
             if (writing || taking || ended) {
                 return;
             }
-            if (moment.holds(outbox.size(), open.size())) {
+            if (delay.holds(outbox.size(), open.size())) {
                 return;
             }
             writing = true;
@@ -286,10 +290,10 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         service.executor().execute(this::write);
     }
 
-    /** The moment is over: what is there is written, whatever else is open. */
-    private void gathered() {
+    /** The batch delay is over: writes the known outcomes, even if calls are open. */
+    private void delayIsOver() {
         synchronized (this) {
-            moment.isOver(outbox.size(), open.size());
+            delay.isOver(outbox.size(), open.size());
             if (writing || ended) {
                 return;
             }
@@ -310,24 +314,24 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
     }
 
     /**
-     * Writes one message, reads on if there is room again, ends if all is done. False: there is
-     * nothing to write now.
+     * Writes one message, continues to read if the outbox has room, and ends the stream if it is
+     * complete. False: nothing was written.
      */
     private boolean writeOne() {
         if (ended) {
             return false;
         }
-        ReviewStreamResponse batch = call.isReady() ? outbox.batch() : null;
+        ReviewStreamResponse batch = stream.isReady() ? outbox.batch() : null;
         if (batch != null) {
-            call.sendMessage(batch);
+            stream.sendMessage(batch);
         }
         if (unread && !outbox.isFull()) {
             unread = false;
-            call.request(1);
+            stream.request(1);
         }
         if (batch == null && isOver()) {
             ended = true;
-            call.close(Status.OK, new Metadata());
+            stream.close(Status.OK, new Metadata());
         }
         return batch != null;
     }
@@ -340,12 +344,12 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         return !ended && noMore && open.isEmpty() && outbox.isEmpty();
     }
 
-    /** The worker is told to stop: looks now and again whether the gateway has heard of it. */
+    /** Called when the worker stops, and then periodically, until the stream ends. */
     private void leave() {
         synchronized (this) {
             if (!stopping) {
                 stopping = true;
-                latest = System.nanoTime(); // from now on the gateway may hear of it
+                latest = System.nanoTime(); // from now on the gateway can learn of the stop
             }
             if (ended) {
                 return;
@@ -355,13 +359,13 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
         service.clock().schedule(this::leave, Traffic.QUIET_NANOS / 4, TimeUnit.NANOSECONDS);
     }
 
-    private void refuse(String mistake) {
+    private void refuse(String error) {
         synchronized (this) {
             if (ended) {
                 return;
             }
             ended = true;
-            call.close(Status.INVALID_ARGUMENT.withDescription(mistake), new Metadata());
+            stream.close(Status.INVALID_ARGUMENT.withDescription(error), new Metadata());
         }
         dropAll();
     }
@@ -377,7 +381,7 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
     }
 
     private void over() {
-        service.stopping().forget(stop);
+        service.stopping().remove(stop);
         service.traffic().closed();
         synchronized (this) {
             ended = true;
@@ -391,8 +395,8 @@ final class Conversation extends ServerCall.Listener<Methods.Received<ReviewStre
             all = List.copyOf(open.values());
             open.clear();
             outbox.clear();
-            moment.end();
+            delay.end();
         }
-        all.forEach(policyCall -> policyCall.context().cancel(null));
+        all.forEach(opened -> opened.context().cancel(null));
     }
 }

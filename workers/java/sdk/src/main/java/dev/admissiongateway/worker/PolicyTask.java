@@ -1,8 +1,8 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.FailureReason;
 import admission.worker.v1.WorkerOuterClass.Outcome;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 
 import io.grpc.Context;
 
@@ -16,47 +16,46 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
 
 /**
- * One call that is worked on: its policy's function, from the thread that it waits for to its
- * outcome.
+ * One policy call: it waits for a thread, runs the function, and ends with an outcome.
  *
- * <p>When nobody waits for the outcome any more (the context is cancelled), a function that has not
- * begun never does; a stage is cancelled; a blocking function is interrupted. A plain one runs on:
- * it takes microseconds. The work has ended only when its function has, so whoever counts the work
- * counts what really runs.
+ * <p>When the context is cancelled, because the gateway no longer waits, a function that has not
+ * started never starts, a stage is cancelled, and a blocking function is interrupted. A plain
+ * function continues: it takes microseconds. The task ends only when its function has ended, so
+ * that the calls in flight are those that really run.
  */
-final class Work implements Runnable {
+final class PolicyTask implements Runnable {
     private enum State {
         WAITING,
         RUNNING,
         ENDED
     }
 
-    private final Judging judging;
+    private final PolicyCaller caller;
     private final Policy policy;
-    private final Judging.Question question;
+    private final PolicyCaller.ReceivedCall received;
     private final Context.CancellableContext context;
     private final Consumer<Outcome> ended;
     private final Context.CancellationListener stop = gone -> stop();
 
     private State state = State.WAITING;
     private Thread interruptible;
-    private CompletableFuture<?> promised;
+    private CompletableFuture<?> pending;
     private Tracing.Span span = Tracing.Span.NONE;
 
-    Work(
-            Judging judging,
+    PolicyTask(
+            PolicyCaller caller,
             Policy policy,
-            Judging.Question question,
+            PolicyCaller.ReceivedCall received,
             Context.CancellableContext context,
             Consumer<Outcome> ended) {
-        this.judging = judging;
+        this.caller = caller;
         this.policy = policy;
-        this.question = question;
+        this.received = received;
         this.context = context;
         this.ended = ended;
     }
 
-    /** Waits for a thread. */
+    /** Queues the task for a thread. */
     void begin(Executor threads) {
         context.addListener(stop, Runnable::run);
         try {
@@ -66,7 +65,7 @@ final class Work implements Runnable {
         }
     }
 
-    /** Runs the function, in one of the worker's threads. */
+    /** Runs the function, in a thread of the worker. */
     @Override
     public void run() {
         synchronized (this) {
@@ -77,13 +76,12 @@ final class Work implements Runnable {
             interruptible = policy.style() == Policy.Style.BLOCKING ? Thread.currentThread() : null;
         }
         try {
-            context.run(this::judge);
+            context.run(this::call);
         } finally {
             synchronized (this) {
                 interruptible = null;
             }
-            // What came too late for this function must not interrupt the next one in the same
-            // thread.
+            // A late interrupt must not affect the next function in this thread.
             Thread.interrupted();
         }
     }
@@ -94,11 +92,11 @@ final class Work implements Runnable {
             if (interruptible != null) {
                 interruptible.interrupt();
             }
-            if (state == State.ENDED || (state == State.RUNNING && promised == null)) {
+            if (state == State.ENDED || (state == State.RUNNING && pending == null)) {
                 return;
             }
-            state = State.RUNNING; // so that it never begins
-            cancelled = promised;
+            state = State.RUNNING; // so that it never starts
+            cancelled = pending;
         }
         if (cancelled == null) {
             end(null);
@@ -107,28 +105,27 @@ final class Work implements Runnable {
         }
     }
 
-    private void judge() {
-        PolicyCall call = question.call();
+    private void call() {
+        PolicyCall call = received.call();
         try {
-            Object settings = judging.settingsOf(policy, call);
-            Request request = new Request(question.document(), call.getUid(), context);
-            span = judging.tracing().start(policy.name(), attributes(), question.traceparent());
-            span.during(() -> put(request, settings));
+            Object settings = caller.settingsOf(policy, call);
+            Request request = new Request(received.document(), call.getUid(), context);
+            span = caller.tracing().start(policy.name(), attributes(), received.traceparent());
+            span.during(() -> invoke(request, settings));
         } catch (InvalidSettingsException error) {
             end(invalidSettings(error));
         } catch (InvalidDocumentException error) {
             end(failure(": " + error.getMessage()));
-        } catch (
-                Throwable error) { // a document or settings for which there is no room, or no stack
+        } catch (Throwable error) { // out of memory or stack for the document or settings
             end(thrown(error));
         }
     }
 
-    private void put(Request request, Object settings) {
+    private void invoke(Request request, Object settings) {
         Object answer;
         try {
-            answer = policy.put(request, settings);
-        } catch (Throwable error) { // an Error of one policy must not end the worker for all others
+            answer = policy.invoke(request, settings);
+        } catch (Throwable error) { // an Error of one policy must not end the worker
             end(thrown(error));
             return;
         }
@@ -152,11 +149,11 @@ final class Work implements Runnable {
             return;
         }
         synchronized (this) {
-            promised = future;
+            pending = future;
         }
         future.whenComplete(
                 (answer, error) -> end(error == null ? answered(answer) : thrown(cause(error))));
-        if (context.isCancelled()) { // before there was something to cancel
+        if (context.isCancelled()) { // before the stage existed
             future.cancel(true);
         }
     }
@@ -177,18 +174,18 @@ final class Work implements Runnable {
                         uid(),
                         null);
             }
-            return judging.fitting(Outcomes.of(accepted, judging.versionOf(policy)), policy, uid());
-        } catch (Throwable error) { // an answer for which there is no room, among others
+            return caller.fitting(Outcomes.of(accepted, caller.versionOf(policy)), policy, uid());
+        } catch (Throwable error) { // for example, out of memory for the answer
             return thrown(error);
         }
     }
 
     /**
-     * The outcome of a function that threw. Its text is shown only if it is one of ours, which hold
-     * no values.
+     * The outcome of an exception. It has the text of our own exceptions only, which hold no
+     * values.
      */
     private Outcome thrown(Throwable error) {
-        if (context.isCancelled()) { // what a policy throws when it is stopped is no news
+        if (context.isCancelled()) { // a cancelled policy is expected to throw
             return null;
         }
         String type = error.getClass().getSimpleName();
@@ -204,15 +201,15 @@ final class Work implements Runnable {
         String message = "settings of policy " + policy.name() + ": " + error.getMessage();
         Log.failure(message, policy.name(), uid(), null);
         return Outcomes.failure(
-                message, FailureReason.FAILURE_REASON_INVALID_SETTINGS, judging.versionOf(policy));
+                message, FailureReason.FAILURE_REASON_INVALID_SETTINGS, caller.versionOf(policy));
     }
 
     private Outcome failure(String what) {
-        return Outcomes.failure("policy " + policy.name() + what, judging.versionOf(policy));
+        return Outcomes.failure("policy " + policy.name() + what, caller.versionOf(policy));
     }
 
     private String uid() {
-        return question.call().getUid();
+        return received.call().getUid();
     }
 
     private Map<String, String> attributes() {

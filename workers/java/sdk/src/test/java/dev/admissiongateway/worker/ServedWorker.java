@@ -1,10 +1,10 @@
 package dev.admissiongateway.worker;
 
-import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.DescribeRequest;
 import admission.worker.v1.WorkerOuterClass.DescribeResponse;
 import admission.worker.v1.WorkerOuterClass.Outcome;
 import admission.worker.v1.WorkerOuterClass.Phase;
+import admission.worker.v1.WorkerOuterClass.PolicyCall;
 import admission.worker.v1.WorkerOuterClass.ReviewRequest;
 import admission.worker.v1.WorkerOuterClass.ReviewResponse;
 import admission.worker.v1.WorkerOuterClass.ReviewStreamRequest;
@@ -35,10 +35,10 @@ import java.net.UnixDomainSocketAddress;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 
-/** A worker that is served, and a client of it over a real connection, as a gateway is one. */
-final class Wire implements AutoCloseable {
-    /** Seconds that a test waits for what must come; a slow machine may need some. */
-    static final long PATIENCE = 60;
+/** A served worker, with a client over a real connection. */
+final class ServedWorker implements AutoCloseable {
+    /** Seconds after which a waiting test fails. */
+    static final long TIMEOUT_SECONDS = 60;
 
     static final MethodDescriptor<DescribeRequest, DescribeResponse> DESCRIBE =
             method(
@@ -75,7 +75,7 @@ final class Wire implements AutoCloseable {
     private final RunningWorker running;
     private final ManagedChannel channel;
 
-    private Wire(RunningWorker running, ManagedChannel channel) {
+    private ServedWorker(RunningWorker running, ManagedChannel channel) {
         this.running = running;
         this.channel = channel;
     }
@@ -90,17 +90,17 @@ final class Wire implements AutoCloseable {
                 .build();
     }
 
-    static Wire serve(Worker worker) throws AddressException {
+    static ServedWorker serve(Worker worker) throws AddressException {
         return serve(worker, Limits.defaults());
     }
 
-    static Wire serve(Worker worker, Limits limits) throws AddressException {
+    static ServedWorker serve(Worker worker, Limits limits) throws AddressException {
         RunningWorker running = worker.serve("127.0.0.1:0", limits, null);
-        return new Wire(running, channel(running.address()));
+        return new ServedWorker(running, channel(running.address()));
     }
 
-    static Wire to(String address) {
-        return new Wire(null, channel(address));
+    static ServedWorker to(String address) {
+        return new ServedWorker(null, channel(address));
     }
 
     static ManagedChannel channel(String address) {
@@ -131,7 +131,7 @@ final class Wire implements AutoCloseable {
 
     DescribeResponse describe() {
         DescribeRequest request = DescribeRequest.newBuilder().setGatewayVersion("test").build();
-        return ClientCalls.blockingUnaryCall(channel, DESCRIBE, patient(), request);
+        return ClientCalls.blockingUnaryCall(channel, DESCRIBE, withDeadline(), request);
     }
 
     ValidateSettingsResponse validate(String policy, String settings) {
@@ -140,11 +140,11 @@ final class Wire implements AutoCloseable {
                         .setPolicy(policy)
                         .setSettings(ByteString.copyFromUtf8(settings))
                         .build();
-        return ClientCalls.blockingUnaryCall(channel, VALIDATE, patient(), request);
+        return ClientCalls.blockingUnaryCall(channel, VALIDATE, withDeadline(), request);
     }
 
     Outcome review(PolicyCall call) {
-        return review(call, patient());
+        return review(call, withDeadline());
     }
 
     Outcome review(PolicyCall call, CallOptions options) {
@@ -160,7 +160,7 @@ final class Wire implements AutoCloseable {
                         ClientInterceptors.intercept(
                                 channel, MetadataUtils.newAttachHeadersInterceptor(headers)),
                         REVIEW,
-                        patient(),
+                        withDeadline(),
                         request)
                 .getOutcome();
     }
@@ -169,8 +169,8 @@ final class Wire implements AutoCloseable {
         return new StreamClient(channel);
     }
 
-    static CallOptions patient() {
-        return CallOptions.DEFAULT.withDeadlineAfter(PATIENCE, TimeUnit.SECONDS);
+    static CallOptions withDeadline() {
+        return CallOptions.DEFAULT.withDeadlineAfter(TIMEOUT_SECONDS, TimeUnit.SECONDS);
     }
 
     static PolicyCall.Builder call(String policy, Phase phase) {
@@ -192,7 +192,7 @@ final class Wire implements AutoCloseable {
 
     @Override
     public void close() throws InterruptedException {
-        channel.shutdownNow().awaitTermination(PATIENCE, TimeUnit.SECONDS);
+        channel.shutdownNow().awaitTermination(TIMEOUT_SECONDS, TimeUnit.SECONDS);
         if (running != null) {
             running.close();
         }

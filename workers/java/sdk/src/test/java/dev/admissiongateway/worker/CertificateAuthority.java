@@ -15,10 +15,10 @@ import java.util.Base64;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * An authority and what it certifies, made for one test: X.509 (RFC 5280) in the few forms that TLS
- * needs, since Java itself reads certificates and makes none.
+ * A CA and its certificates for one test: the X.509 (RFC 5280) that TLS needs, since the JDK cannot
+ * create certificates.
  */
-final class MadeCertificates {
+final class CertificateAuthority {
     private static final byte[] ECDSA_SHA256 = {
         0x30, 0x0A, 0x06, 0x08, 0x2A, (byte) 0x86, 0x48, (byte) 0xCE, 0x3D, 4, 3, 2
     };
@@ -33,17 +33,20 @@ final class MadeCertificates {
     private final KeyPair keys = keys();
     private final byte[] certificate;
 
-    MadeCertificates(String name) throws GeneralSecurityException {
+    CertificateAuthority(String name) throws GeneralSecurityException {
         this.name = name;
         this.certificate = signed(name, keys);
     }
 
-    /** The authority's own certificate in PEM. */
+    /** The certificate of the CA, in PEM. */
     String pem() {
         return pem("CERTIFICATE", certificate);
     }
 
-    /** Certifies a name and 127.0.0.1, and writes {@code NAME.pem} and {@code NAME.key}. */
+    /**
+     * Creates a certificate for a name and 127.0.0.1, and writes {@code NAME.pem} and {@code
+     * NAME.key}.
+     */
     void certify(String subject, Path folder) throws GeneralSecurityException, IOException {
         KeyPair own = keys();
         Files.writeString(

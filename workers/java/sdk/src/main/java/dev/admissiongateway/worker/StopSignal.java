@@ -4,8 +4,8 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 
-/** That the worker is told to stop: once, to all who need to know. */
-final class Stopping {
+/** Signals the stop of the worker to its listeners, once. */
+final class StopSignal {
     private final Set<Runnable> listeners = new LinkedHashSet<>();
     private boolean begun;
 
@@ -13,8 +13,8 @@ final class Stopping {
         return begun;
     }
 
-    /** Calls the listener when the worker is told to stop; at once if it was. */
-    void tell(Runnable listener) {
+    /** Calls the listener when the worker stops; at once if it is already stopping. */
+    void onStop(Runnable listener) {
         synchronized (this) {
             if (!begun) {
                 listeners.add(listener);
@@ -24,18 +24,18 @@ final class Stopping {
         listener.run();
     }
 
-    /** The listener has gone. */
-    synchronized void forget(Runnable listener) {
+    /** Removes a listener. */
+    synchronized void remove(Runnable listener) {
         listeners.remove(listener);
     }
 
     void begin() {
-        List<Runnable> told;
+        List<Runnable> called;
         synchronized (this) {
             begun = true;
-            told = List.copyOf(listeners);
+            called = List.copyOf(listeners);
             listeners.clear();
         }
-        told.forEach(Runnable::run);
+        called.forEach(Runnable::run);
     }
 }

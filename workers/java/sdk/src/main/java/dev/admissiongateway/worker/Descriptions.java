@@ -10,15 +10,13 @@ import admission.worker.v1.WorkerOuterClass.ValidateSettingsResponse;
 import java.util.Collection;
 import java.util.Map;
 
-/**
- * What a worker says before it is called: which policies it holds, and whether settings can be used.
- */
-final class Describing {
-    private Describing() {}
+/** Builds the responses of {@code Describe} and {@code ValidateSettings}. */
+final class Descriptions {
+    private Descriptions() {}
 
     /**
-     * What {@code Describe} says, made once: it must be cheap, and must not fail while the worker
-     * can judge.
+     * The response of {@code Describe}. It is built once, so that Describe is cheap and never
+     * fails.
      */
     static DescribeResponse description(
             String worker, String version, Collection<Policy> policies) {
@@ -28,9 +26,7 @@ final class Describing {
         return made.build();
     }
 
-    /**
-     * What {@code ValidateSettings} says about settings: all that is wrong, or what to warn about.
-     */
+    /** The response of {@code ValidateSettings}: all errors, or warnings. */
     static ValidateSettingsResponse findings(
             Map<String, Policy> policies, ValidateSettingsRequest called) {
         ValidateSettingsResponse.Builder answer = ValidateSettingsResponse.newBuilder();
@@ -50,7 +46,7 @@ final class Describing {
         return answer.build();
     }
 
-    /** The contract's number of a policy's phase. */
+    /** The contract's value of a policy's phase. */
     static Phase phaseOf(Policy policy) {
         return policy.phase() == Policy.Phase.MUTATING
                 ? Phase.PHASE_MUTATING
