@@ -3,7 +3,7 @@
 import pytest
 
 MEANT = {
-    # group, entry: what is told
+    # group, entry: the warning
     ("", "pod"): 'no resource is called "pod": did you mean "pods"?',
     ("", "Pod"): 'no resource is called "Pod": did you mean "pods"?',
     ("", "po"): 'no resource is called "po": did you mean "pods"?',

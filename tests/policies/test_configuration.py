@@ -230,7 +230,7 @@ policies:
 
 
 def test_errors_of_all_files(load_documents):
-    """All errors of all files are told at once, by file and object."""
+    """All errors of all files are reported at once, by file and object."""
     loaded = load_documents({"kind": "X"}, {"apiVersion": "v1", "kind": "Namespace"}, [])
     assert [error.place.file for error in loaded.errors] == ["0.json", "1.json", "2.json"]
 
@@ -272,7 +272,7 @@ def test_warning_about_inputs_of_the_namespace(load_documents, worker, configura
 
 
 def test_no_warning_about_faults(one_policy):
-    """A policy with an error is told its errors, and no advice."""
+    """A policy with an error gets its errors reported, and no advice."""
     _, loaded = one_policy({"rules": [{}]})
     assert loaded.errors
     assert loaded.warnings == ()

@@ -163,7 +163,7 @@ def test_base64_round_trip(content, at):
     ],
 )
 def test_timestamps(text, error):
-    """A timestamp that is none is told where Go strays."""
+    """An invalid timestamp is reported at the position where Go's parser stops."""
     assert timestamp_error(text) == (None if error is None else f'parsing time "{text}"{error}')
 
 

@@ -76,7 +76,7 @@ INSIDE = {
 
 
 def test_every_field_is_judged():
-    """A new field of a policy is either inside or outside; nobody forgets to say which."""
+    """Each field of a policy is listed as inside or outside; a new one must be, too."""
     assert OUTSIDE.keys() | INSIDE.keys() == set(Policy.__struct_fields__)
 
 

@@ -118,7 +118,7 @@ def test_granted(one_policy, pointer):
     ],
 )
 def test_errors(one_policy, errors, pointer, expected):
-    """Each error is told at its element, and with any of them nothing is shown."""
+    """Each error is reported at its element, and with any of them nothing is shown."""
     policy, loaded = one_policy({"inputs": ["/object", pointer]})
     assert errors(loaded) == [f"policies[0].inputs[1]: {expected}"]
     assert policy.inputs == Inputs(places=PointerSet())
@@ -168,7 +168,7 @@ def test_overlaps(one_policy):
 
 @pytest.mark.parametrize("field", ["inputs", "writes"])
 def test_null(one_policy, field):
-    """A list of which nothing is left but the name is as good as absent, and told to be: it grants the most."""
+    """A list of which nothing remains counts as absent, and a warning reports that: it grants the most."""
     policy, loaded = one_policy({field: None})
     assert (policy.inputs, policy.writes) == (Inputs.EVERYTHING, Writes.DEFAULT)
     assert [(warning.place.path, warning.message) for warning in loaded.warnings] == [

@@ -43,7 +43,7 @@ def warned(one_policy):
     ],
 )
 def test_never_repeats(warned, pointer, because):
-    """An input that was named for what each request has of its own is told, with or without a cache."""
+    """A warning reports an input that is unique to each request, with or without a cache."""
     expected = (
         f"inputs: {pointer}: hardly ever repeats, since {because}; with it, no verdict serves another request; remove "
         "it, unless that is what the policy judges"
@@ -68,7 +68,7 @@ def test_never_repeats(warned, pointer, because):
     ],
 )
 def test_repeats(warned, pointer):
-    """What several requests have in common is not told, not even for a cache."""
+    """What several requests have in common is not reported, not even for a cache."""
     assert not warned("Validating", inputs=[pointer], cache={"ttl": "5m"}, rules=rules("*"))
 
 
@@ -81,7 +81,7 @@ def test_wide_inputs_without_cache(warned, pointer):
 
 @pytest.mark.parametrize("pointer", ["/object/metadata", "/object", "/object/*", "/object/metadata/*"])
 def test_spoiled_cache(warned, pointer):
-    """A cache whose documents hold what never repeats is told, by the input that brings it in."""
+    """A cache whose documents never repeat is reported, with the input that causes it."""
     assert warned(inputs=["/namespace", pointer], cache={"ttl": "5m"}) == [
         (
             f"cache: this cache will hardly ever hit: {pointer} shows /object/metadata/managedFields too (it holds the "
@@ -115,7 +115,7 @@ def test_generated_names(warned, pointer):
 
 @pytest.mark.parametrize("pointer", ["/object/spec", "/object/spec/volumes", "/object/spec/containers", "/object/*/*"])
 def test_token_volume(warned, pointer):
-    """A new pod's volume for its token has a name of its own: whoever sees volumes or mounts sees a new document."""
+    """A new pod's volume for its token has its own name: a policy that sees volumes or mounts sees a new document."""
     pods = rules("CREATE", "UPDATE", about=WHOLE_PODS)
     (warning,) = warned(inputs=[pointer], rules=pods, cache={"ttl": "5m"})
     assert warning.startswith("cache: this cache will hardly ever hit")
@@ -124,7 +124,7 @@ def test_token_volume(warned, pointer):
 
 
 def test_unseen_writes(warned):
-    """What may be changed and is not seen is told: nobody can tell whether it has been changed already."""
+    """A field that may be written and is not seen is reported: the policy cannot know whether it is set already."""
     assert warned(inputs=[LABELS, "/object/spec/*/a"], writes=["/metadata/labels/x", "/spec/b/a", "/spec/b"]) == [
         "writes[1]: /spec/b/a lies in /spec/b, which is wider and wins; remove one of them",
         (
@@ -140,5 +140,5 @@ def test_unseen_writes(warned):
     "changes", [{"writes": ["/spec"]}, {"inputs": [LABELS]}, {"inputs": ["/object"], "writes": ["/spec"]}]
 )
 def test_seen_writes(warned, changes):
-    """Nothing is told where all is seen, and where nothing was granted by name."""
+    """No warning if all is seen, or if nothing was granted by name."""
     assert not warned(**changes)

@@ -20,7 +20,7 @@ def test_no_dns_labels(name):
 
 
 def test_label_with_dots():
-    """A subdomain in a label's place is told what is wrong with it, instead of a regular expression."""
+    """The error for a subdomain in place of a label states the cause instead of a regular expression."""
     assert names.dns_label("a.b") == ["must not contain dots"]
 
 
@@ -89,7 +89,7 @@ def test_label_keys(key):
     ],
 )
 def test_no_label_keys(key, error):
-    """A bad label key is told which of its parts is bad, and how."""
+    """The error for an invalid label key names the invalid part and the reason."""
     assert names.label_key(key)[0].startswith(error)
 
 
@@ -106,7 +106,7 @@ def test_no_label_values(value):
 
 
 def test_both_reasons():
-    """A value that is too long and malformed is told both."""
+    """A value that is too long and malformed has both errors."""
     assert len(names.label_value("%" * 64)) == 2
 
 

@@ -371,14 +371,14 @@ def test_what_cannot_be_read_is_strict(load_documents, native):
 
 
 def test_misspelt_rules(load_documents, native):
-    """Absent rules match nothing; beside a field that nobody knows they may be misspelt ones, and match everything."""
+    """Absent rules match nothing; beside an unknown field they may be misspelt, and match everything."""
     plain, misspelt = load_documents(native(WEBHOOK, webhook(name="b.example.com", rule=[]))).mutating
     assert plain.rules == ()
     assert misspelt.rules == (EVERYTHING,)
 
 
 def test_duplicate_fields(load_text, native, errors):
-    """A field that stands twice is told at its path, in YAML and in JSON."""
+    """A duplicate field is reported at its path, in YAML and in JSON."""
     text = json.dumps(native(WEBHOOK)).replace('"sideEffects"', '"sideEffects": "Some", "sideEffects"')
     expected = ['webhooks[0].sideEffects: duplicate field "webhooks[0].sideEffects"']
     assert errors(load_text(text, "a.json")) == expected
@@ -402,7 +402,7 @@ def test_a_bundle_without_certificates(load_documents, native, bundle, is_warned
     config = {"url": "https://hooks.example.com/a", "caBundle": base64.b64encode(bundle).decode()}
     loaded = load_documents(native(webhook(clientConfig=config)))
     assert not loaded.errors
-    told = [each for each in loaded.warnings if each.place.path == "webhooks[0].clientConfig.caBundle"]
-    assert [each.message.partition(";")[0] for each in told] == is_warned_of * [
+    warnings = [each for each in loaded.warnings if each.place.path == "webhooks[0].clientConfig.caBundle"]
+    assert [each.message.partition(";")[0] for each in warnings] == is_warned_of * [
         "caBundle holds no PEM certificate: each call will fail"
     ]

@@ -116,7 +116,7 @@ def test_unchanged():
 @pytest.mark.property
 @given(st.sampled_from(PLACES), st.lists(JSON, max_size=1))
 def test_changed_document(path, new):
-    """A value replaced or taken away: all webhooks stand or all is refused, and each error is somebody's fault."""
+    """A value replaced or taken away: all webhooks stand or all is refused, and each error is the fault of one."""
     documents = changed(path, new)
     loaded = load(texts_of(documents))
     if loaded.fatal:

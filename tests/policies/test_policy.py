@@ -319,7 +319,7 @@ def behind(load_documents, worker, configuration, policy):
 
 @pytest.mark.parametrize("field", ["policy", "settings"])
 def test_a_policy_of_a_webhook(behind, field):
-    """A webhook holds no policies, and takes no settings: whoever names them means something else."""
+    """A webhook holds no policies, and takes no settings: naming them is an error."""
     webhook = {"webhook": {"url": "https://hooks.example.com"}}
     one, errors = behind(webhook)
     assert (one.policy, one.fault, errors) == ("", None, [])

@@ -159,7 +159,7 @@ def test_cut_text(at):
 @pytest.mark.property
 @given(st.sampled_from(PLACES), st.lists(JSON, max_size=1))
 def test_changed_document(path, new):
-    """A value replaced or taken away: all policies stand or all is refused, and each error is somebody's fault."""
+    """A value replaced or taken away: all policies stand or all is refused, and each error is the fault of a policy."""
     documents = changed(path, new)
     loaded = load_all(documents)
     if loaded.fatal:
@@ -177,7 +177,7 @@ def test_changed_document(path, new):
     errors = [
         error.place
         for error in loaded.errors
-        # A shadow's are an error, and nobody's fault.
+        # Those of a shadow are errors, but no policy's fault.
         if error.place.path.startswith("policies") and "].shadow" not in error.place.path
     ]
     blamed = {(place.file, re.match(r"policies\[\d+\]", place.path)[0]) for place in errors}

@@ -1,4 +1,4 @@
-"""``shadow``: who is called besides; its errors are told, and take no policy down."""
+"""``shadow``: the worker that is called in addition; its errors are reported, and affect no policy."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_who_is_called(shadowed, phase, said, changes, expected):
     ("said", "expected"),
     [
         ({}, ".worker: Required value"),
-        ({"worker": "nobody"}, '.worker: Not found: "nobody"'),
+        ({"worker": "missing"}, '.worker: Not found: "missing"'),
         ({"worker": 5}, '.worker: Invalid value: "integer": must be of type string'),
         ("next", ': Invalid value: "string": must be of type object, such as {worker: labels-next}'),
         ({"worker": "next", "ttl": "5m"}, '.ttl: unknown field "policies[0].shadow.ttl"'),
@@ -92,8 +92,8 @@ def test_a_broken_worker(load_documents, worker, policy, configuration, errors):
 
 
 def test_a_error_of_the_policy(shadowed, errors):
-    """What is wrong with the policy itself is its fault, whatever shadow it has; and a faulty policy calls nobody."""
-    policy, loaded = shadowed({"worker": "nobody"}, mode="off")
+    """What is wrong with the policy itself is its fault, whatever shadow it has; and the policy calls no worker."""
+    policy, loaded = shadowed({"worker": "missing"}, mode="off")
     assert [error.partition(": ")[0] for error in errors(loaded)] == [
         "policies[0].mode",
         "policies[0].shadow.worker",
@@ -104,7 +104,7 @@ def test_a_error_of_the_policy(shadowed, errors):
 
 
 def test_as_a_policy(shadowed):
-    """The shadow is put the policy's question, and what becomes of its verdict is nobody's to say."""
+    """The shadow gets the policy's call, and its verdict has no effect."""
     policy, _ = shadowed(
         {"worker": "next"},
         settings={"a": 1},
@@ -133,7 +133,7 @@ def test_as_a_policy_it_has_a_name_of_its_own(shadowed):
 
 
 def test_none(one_policy):
-    """Without a shadow, nobody is called besides."""
+    """Without a shadow, no other worker is called."""
     policy, _ = one_policy()
     assert (policy.shadow, shadow_of(policy)) == (None, None)
 

@@ -95,7 +95,7 @@ def test_timestamps(text):
 
 
 def test_yaml_in_braces():
-    """A YAML text may begin with a brace as well; of its errors, the later one is told."""
+    """A YAML text may begin with a brace as well; of its errors, the later one is reported."""
     assert read("{a: 1, # comment\n b: [x]}") == ([{"a": 1, "b": ["x"]}], None)
     assert read('{"a": 1,\n"b": [}')[1][0] == 2
 
@@ -126,7 +126,7 @@ def test_json_that_is_no_yaml():
     ],
 )
 def test_broken_json(text, line, message):
-    """A text that is no JSON is told where, what was expected, and what is there."""
+    """The error for invalid JSON has the position, what was expected, and what was found."""
     assert read(text, "a.json")[1] == (line, message)
 
 
@@ -147,13 +147,13 @@ def test_broken_json(text, line, message):
     ],
 )
 def test_broken_yaml(text, line, words):
-    """A text that is no YAML is told where and why, in PyYAML's own words."""
+    """The error for invalid YAML has the position, and PyYAML's message."""
     found_line, message = read(text)[1]
     assert (found_line, words in message) == (line, True), message
 
 
 def test_what_came_before():
-    """The documents before an error are read, so that their errors are told as well."""
+    """The documents before an error are read, so that their errors are reported as well."""
     assert read("a: 1\n---\nb: [") == ([{"a": 1}], read("a: 1\n---\nb: [")[1])
     assert read('{"a": 1}\n{"b": ]', "a.json")[0] == [{"a": 1}]
 
@@ -199,7 +199,7 @@ def test_broken_values(text, message):
     ],
 )
 def test_names_that_are_no_strings(text, name, words):
-    """A name has to be a string: the member says so, and is lost to nobody."""
+    """A name must be a string: the error is at the member."""
     ((document,), error) = read(text)
     assert error is None
     assert list(document) == [name]

@@ -160,9 +160,9 @@ def test_errors(load_documents, worker, errors, said, expected):
 )
 def test_bundles(load_documents, worker, errors, bundle, error):
     """A bundle is looked into when it is loaded, and only its beginning is repeated."""
-    (told,) = errors(load_documents(worker({"spec.grpc.tls": {"caBundle": bundle}})))
-    assert told.endswith(f'": unable to load root certificates: {error}')
-    assert len(told) < 250
+    (reported,) = errors(load_documents(worker({"spec.grpc.tls": {"caBundle": bundle}})))
+    assert reported.endswith(f'": unable to load root certificates: {error}')
+    assert len(reported) < 250
 
 
 @pytest.mark.parametrize("around", [b"# our authority\n%b", b"%b\n\n", b"subject=CN = authority\n%b"])
@@ -174,7 +174,7 @@ def test_bundles_with_comments(tls, around):
 
 
 def test_all_errors_at_once(load_documents, worker, errors):
-    """One load tells them all, those of other fields included."""
+    """One load reports all errors, those of other fields included."""
     said = {"caFile": "", "keyFile": "k", "serverName": "*", "x": 1}
     found = errors(load_documents(worker({"spec.grpc": {"target": "", "tls": said, "connections": 0}})))
     assert [error.partition(": ")[0] for error in found] == [

@@ -48,7 +48,7 @@ def test_no_target_is_what_grpc_reads_as_something_else(target):
 
 
 def test_a_socket_must_fit_where_its_file_is(load_text):
-    """A relative path is made absolute, and is then as long as it is: the error is told, not met when listening."""
+    """A relative path is made absolute, and its length is checked when loaded, not when the gateway listens."""
     loaded = load_text(
         """
 apiVersion: admission-gateway.dev/v1alpha1
@@ -161,7 +161,7 @@ def test_no_targets(load_documents, worker, errors, target):
     ],
 )
 def test_targets_of_commands(load_documents, worker, errors, target, local):
-    """A worker that the gateway starts listens on one address of this machine that nobody else can reach."""
+    """A worker that the gateway starts listens on one address of this machine that no other machine can reach."""
     found = errors(load_documents(worker({"spec.grpc": {"target": target, "command": ["run"]}})))
     assert is_local(target) is local
     assert (found == []) is local
@@ -375,7 +375,7 @@ def test_policies_of_a_broken_worker(load_documents, worker, configuration, poli
 
 
 def test_two_workers_of_one_name(load_documents, worker):
-    """Two Workers of one name are fatal: nobody can know which of them judges."""
+    """Two Workers of one name are fatal: the worker that judges is ambiguous."""
     loaded = load_documents(worker(), worker())
     assert loaded.fatal
     assert str(loaded.errors[0]) == '1.json:1: metadata.name: Duplicate value: "labels"; the first is in 0.json:1'

@@ -47,7 +47,7 @@ def test_nothing(one_policy):
     ],
 )
 def test_errors(one_policy, errors, pointer, expected):
-    """Each error is told at its element, and with any of them nothing may be changed."""
+    """Each error is reported at its element, and with any of them nothing may be changed."""
     policy, loaded = one_policy({"writes": [pointer, "/spec"]})
     assert errors(loaded) == [f"policies[0].writes[0]: {expected}"]
     assert policy.writes == Writes(granted=PointerSet())
@@ -88,7 +88,7 @@ def test_inputs_for_writes(one_policy, pointer, message):
 
 
 def test_overlaps(one_policy):
-    """Overlaps and duplicates are told as those of inputs are."""
+    """Overlaps and duplicates are reported as those of inputs are."""
     _, loaded = one_policy({"writes": ["/spec", "/spec/a", "/spec"]})
     assert [error.message for error in loaded.errors] == ['Duplicate value: "/spec"']
     _, loaded = one_policy({"writes": ["/spec", "/spec/a"]})

@@ -234,7 +234,7 @@ def test_before_v1():
 
 
 def test_conditions_that_are_too_new():
-    """A condition that an older CEL does not know is told by name."""
+    """A condition that an older CEL does not know is reported by name."""
     own = (MatchCondition(name="net", condition=compile_condition("isIP(request.name)")),)
     chain = policy("a.x.y", isolate=True, match_conditions=own)
     assert registered(chain, kube_version=KubeVersion(1, 30))[1] == [
@@ -244,13 +244,13 @@ def test_conditions_that_are_too_new():
 
 @pytest.mark.parametrize(("seconds", "warned"), [(29, False), (29.5, True), (30, True)])
 def test_more_than_the_api_server_waits(seconds, warned):
-    """Policies that may take longer than 30 s less the rounded second are told."""
+    """Policies that may take longer than 30 s less the rounded second are reported."""
     ((webhook,), warnings) = registered(policy("a.x.y", timeout=seconds))
     assert (webhook["timeoutSeconds"], bool(warnings)) == (30, warned)
 
 
 def test_too_large():
-    """An object that etcd would refuse is told, with its size."""
+    """An object that etcd would refuse is reported with its size."""
     chain = [policy(f"p{index}.x.y", isolate=True) for index in range(MAX_OBJECT_BYTES // 400)]
     _, (warning,) = registered(*chain)
     assert warning.startswith("MutatingWebhookConfiguration: the object has ")
