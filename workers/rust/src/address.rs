@@ -1,4 +1,4 @@
-//! Where a worker listens: `HOST:PORT`, `[IPv6]:PORT`, `unix:PATH` or `unix:///ABSOLUTE`.
+//! The addresses on which a worker can listen: `HOST:PORT`, `[IPv6]:PORT`, `unix:PATH` or `unix:///ABSOLUTE`.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use std::str::FromStr;
 /// The longest path of a Unix socket on Linux: `sun_path` has 108 bytes, the last of which is NUL (unix(7)).
 const SUN_PATH_BYTES: usize = 107;
 
-/// Where to listen.
+/// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     Unix(PathBuf),
-    /// Port 0: any that is free.
+    /// Port 0: any free port.
     Tcp {
         host: String,
         port: u16,
@@ -32,8 +32,8 @@ impl Display for Address {
 impl FromStr for Address {
     type Err = String;
 
-    /// An address as operators write it. A leading `dns:///`, which gRPC clients need, is taken off, so that a client's
-    /// target can be given as it is.
+    /// Parses an address. A leading `dns:///`, which gRPC clients need, is removed, so that a client's target can be used
+    /// as it is.
     fn from_str(text: &str) -> Result<Self, String> {
         match text.strip_prefix("unix:") {
             Some(path) => unix(path, text),

@@ -1,8 +1,8 @@
-//! What a policy answers: allow, deny, or that it could not judge. There is no fourth.
+//! A policy's answers: allow, deny, or that it could not judge.
 //!
-//! An error is not a verdict: [`fail`] says that there is none, and the operator's failurePolicy decides what becomes of
-//! the request; a denial stands whatever the failurePolicy. What the types cannot rule out (an audit annotation whose key
-//! Kubernetes would refuse, a patch that is none) is kept with the answer, and makes the policy's outcome a failure.
+//! An error is not a verdict: [`fail`] gives no verdict, and the operator's failurePolicy decides whether the request
+//! passes; a denial does not depend on the failurePolicy. An error that the types cannot prevent (an audit annotation's
+//! key that Kubernetes would reject, an invalid patch) is stored in the answer, and makes the policy's outcome a failure.
 
 mod denial;
 mod notes;
@@ -15,7 +15,7 @@ pub use denial::{Cause, Deny, Details};
 pub(crate) use notes::Notes;
 pub use notes::{Cache, LONGEST_CACHE};
 
-/// What a policy's function returns, or what becomes an answer ([`IntoAnswer`](crate::IntoAnswer)).
+/// An answer. A policy's function returns one, or a value that converts into one ([`IntoAnswer`](crate::IntoAnswer)).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// The request may pass, perhaps changed.
@@ -47,9 +47,9 @@ pub fn allow() -> Allow {
 
 /// Let the request pass changed by a JSON Patch (RFC 6902). Mutating policies only.
 ///
-/// `operations` is whatever serializes to a list of operations over the object: of
-/// [`Operation`](crate::Operation), or `json!([{"op": "add", "path": "/metadata/labels/team", "value": "a"}])`. No
-/// operation leaves the object as it is. What RFC 6902 does not know makes the answer a failure.
+/// `operations` is any value that serializes to a list of operations over the object: a list of
+/// [`Operation`](crate::Operation), or `json!([{"op": "add", "path": "/metadata/labels/team", "value": "a"}])`. An empty
+/// list changes nothing. An operation that RFC 6902 does not define makes the answer a failure.
 pub fn patch(operations: impl Serialize) -> Allow {
     changed(Change::json_patch(operations))
 }
@@ -57,42 +57,42 @@ pub fn patch(operations: impl Serialize) -> Allow {
 /// Let the request pass changed by a JSON Merge Patch (RFC 7386), where null removes and arrays are replaced whole.
 /// Mutating policies only.
 ///
-/// `changes` is whatever serializes to an object; what does not makes the answer a failure.
+/// `changes` is any value that serializes to an object; another one makes the answer a failure.
 pub fn merge(changes: impl Serialize) -> Allow {
     changed(Change::merge_patch(changes))
 }
 
-/// Let the request pass with the object as given, compared by the gateway with the one it sent. Mutating policies only.
+/// Let the request pass with this object; the gateway compares it with the one that it sent. Mutating policies only.
 ///
-/// `whole` is whatever serializes to an object; what does not makes the answer a failure. Read it as
-/// [`Json`](crate::Json), which gives back each number as it was: `serde_json::Value` does not, and a type of your own
-/// forgets the members that it does not know.
+/// `whole` is any value that serializes to an object; another one makes the answer a failure. Read the object as
+/// [`Json`](crate::Json), which keeps the text of each number: `serde_json::Value` does not, and a type of your own loses
+/// the members that it does not declare.
 pub fn mutated(whole: impl Serialize) -> Allow {
     changed(Change::whole_object(whole))
 }
 
-/// Let the request not pass: 403 Forbidden, unless more is said.
+/// Deny the request: 403 Forbidden, unless [`Deny::code`] sets another code.
 ///
-/// `message` is for the person who was denied: what is wrong, and what to do.
+/// `message` is for the denied user: what is wrong, and what to do.
 pub fn deny(message: impl Into<String>) -> Deny {
     Deny::new(message.into())
 }
 
-/// Say that the policy could not judge; the operator's failurePolicy decides.
+/// Report that the policy could not judge; the operator's failurePolicy decides.
 ///
-/// `message` is for the operator, what went wrong in one sentence. It reaches the user under failurePolicy Fail.
+/// `message` is for the operator: the cause, in one sentence. Under failurePolicy Fail the user sees it too.
 pub fn fail(message: impl Into<String>) -> Failure {
     Failure { message: message.into() }
 }
 
 fn changed(change: Result<Change, String>) -> Allow {
     let mut notes = Notes::default();
-    let change = change.map_err(|wrong| notes.blame(wrong)).ok();
+    let change = change.map_err(|error| notes.invalid(error)).ok();
     Allow { change, notes }
 }
 
 impl Allow {
-    /// What it changes, if anything.
+    /// Its change, if any.
     #[must_use]
     pub fn change(&self) -> Option<&Change> {
         self.change.as_ref()
@@ -100,7 +100,7 @@ impl Allow {
 }
 
 impl Failure {
-    /// What went wrong.
+    /// The cause.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

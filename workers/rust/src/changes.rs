@@ -1,7 +1,7 @@
-//! What an allow changes: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
+//! The change of an allow: a JSON Patch, a JSON Merge Patch, or the whole object, as JSON text.
 //!
-//! The text is made where the answer is made, so that nothing that the author does to the values later changes the
-//! answer. Whether a patch applies is the gateway's to say.
+//! The text is written where the answer is made, so that later changes of the values do not change the answer. The
+//! gateway checks whether a patch applies.
 
 use bytes::Bytes;
 use indexmap::IndexMap;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use crate::contract::allow::Change as Wire;
 use crate::pointers::is_pointer;
 
-/// What each operation must have besides `op`: RFC 6902, section 4.
+/// The required members of each operation besides `op`: RFC 6902, section 4.
 const MEMBERS: [(&str, [&str; 2]); 6] = [
     ("add", ["path", "value"]),
     ("remove", ["path", "path"]),
@@ -22,14 +22,14 @@ const MEMBERS: [(&str, [&str; 2]); 6] = [
     ("test", ["path", "value"]),
 ];
 
-/// What an allow wants changed, as JSON text.
+/// The change of an allow, as JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// A JSON Patch (RFC 6902).
     JsonPatch(Bytes),
     /// A JSON Merge Patch (RFC 7386).
     MergePatch(Bytes),
-    /// The object as it should be.
+    /// The complete changed object.
     Object(Bytes),
 }
 
@@ -45,7 +45,7 @@ impl Change {
     /// Its content parsed, for tests: the operations, the merge patch or the object.
     ///
     /// # Errors
-    /// It is no `T`.
+    /// The content is not a `T`.
     pub fn value<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(self.content())
     }
@@ -73,7 +73,7 @@ impl Change {
         }
     }
 
-    /// The contract's message; None for what changes nothing, which need not travel.
+    /// The contract's message; None for an empty change, which is not sent.
     pub(crate) fn message(&self) -> Option<Wire> {
         match self {
             Self::JsonPatch(content) => (content != "[]").then(|| Wire::JsonPatch(content.clone())),
@@ -86,7 +86,7 @@ impl Change {
 fn encoded(value: impl Serialize, what: &str) -> Result<Bytes, String> {
     match serde_json::to_vec(&value) {
         Ok(content) => Ok(content.into()),
-        Err(_) => Err(format!("{what}: cannot be written as JSON")), // serde's text may hold a value
+        Err(_) => Err(format!("{what}: cannot be written as JSON")), // serde's text may contain a value
     }
 }
 
@@ -95,7 +95,7 @@ fn object(value: impl Serialize, what: &str) -> Result<Bytes, String> {
     if content.first() == Some(&b'{') { Ok(content) } else { Err(format!("{what}: must be a JSON object")) }
 }
 
-/// Whether the text is a list of operations that RFC 6902 knows.
+/// Checks that the text is a list of operations that RFC 6902 defines.
 fn check_operations(content: &[u8]) -> Result<(), String> {
     let operations: Vec<IndexMap<String, &RawValue>> =
         serde_json::from_slice(content).map_err(|_| "patch: must be a list of operations".to_owned())?;

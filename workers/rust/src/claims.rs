@@ -1,14 +1,14 @@
-//! Which places a policy reads and writes: everything, exactly these, or not said. Three different things in the
-//! contract.
+//! The places that a policy reads and writes: everything, a list of pointers, or not declared. The contract
+//! distinguishes the three.
 //!
-//! A claim can only narrow what the operator granted. "Not said" is sent whatever was granted; "nothing" is an empty
-//! list. What the gateway would refuse is refused here, where the author sees it.
+//! A claim can only narrow what the operator granted. A policy without a claim is sent everything that was granted; an
+//! empty list claims nothing. Claims that the gateway would reject are rejected here, where the author sees the error.
 
 use crate::contract;
 use crate::pointers::{checked, tokens};
 
-/// What an input can begin with: the members of an AdmissionRequest (admission.k8s.io/v1) but `uid`, and the Namespace,
-/// which the gateway adds for whoever names it.
+/// The first segment of an input: the members of an AdmissionRequest (admission.k8s.io/v1) except `uid`, and
+/// `namespaceObject`, which the gateway adds for policies that claim it.
 const MEMBERS: [&str; 15] = [
     "kind",
     "resource",
@@ -27,18 +27,18 @@ const MEMBERS: [&str; 15] = [
     "namespaceObject",
 ];
 
-/// Which places a policy reads or writes.
+/// The places that a policy reads or writes.
 ///
-/// Made from a list of JSON Pointers where one is wanted: `.inputs(["/object/metadata/labels"])`; `[""; 0]`, or
+/// A list of JSON Pointers converts into a claim: `.inputs(["/object/metadata/labels"])`; `[""; 0]`, or
 /// [`Claim::nothing`], claims nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Claim {
-    /// Whatever the operator grants.
+    /// No claim: all that the operator grants.
     #[default]
     NotSaid,
-    /// Every place there is.
+    /// All places.
     Everything,
-    /// Exactly these, as JSON Pointers; a segment `*` is every element or member.
+    /// These JSON Pointers; a segment `*` is every element or member.
     Pointers(Vec<String>),
 }
 
@@ -49,7 +49,7 @@ impl Claim {
         Self::Pointers(Vec::new())
     }
 
-    /// A claim of what a policy reads, over the AdmissionRequest; or what is wrong with it.
+    /// Checks a claim of inputs, over the AdmissionRequest.
     pub(crate) fn of_inputs(self, what: &str) -> Result<Self, String> {
         let Self::Pointers(places) = self else { return Ok(self) };
         let pointers = checked(places, what)?;
@@ -66,12 +66,12 @@ impl Claim {
         Ok(Self::Pointers(pointers))
     }
 
-    /// A claim of what a policy changes, over the object; or what is wrong with it.
+    /// Checks a claim of writes, over the object.
     pub(crate) fn of_writes(self, what: &str) -> Result<Self, String> {
         let Self::Pointers(places) = self else { return Ok(self) };
         let pointers = checked(places, what)?;
         for place in &pointers {
-            // Another kind of object is no changed object.
+            // A change of the kind would be another object.
             if matches!(tokens(place)[0].as_str(), "apiVersion" | "kind") || place == "/*" {
                 return Err(format!(
                     "{what}: {place:?} is or holds the object's kind, which cannot be changed; name other members"
@@ -81,7 +81,7 @@ impl Claim {
         Ok(Self::Pointers(pointers))
     }
 
-    /// The claim as the contract's message; None where it is not said, which leaves the field unset.
+    /// The claim as the contract's message; None, which leaves the field unset, if there is no claim.
     pub(crate) fn message(&self) -> Option<contract::Claim> {
         use contract::claim::{Claim as Kind, Everything, Pointers};
         let claim = match self {

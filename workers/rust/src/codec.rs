@@ -1,5 +1,5 @@
-//! Messages on the wire. A message that cannot be read is the caller's fault, and INVALID_ARGUMENT says so (tonic's own
-//! codec would say INTERNAL, which is ours).
+//! The codec of the contract's messages. A message that cannot be decoded is the client's error, INVALID_ARGUMENT
+//! (tonic's own codec returns INTERNAL).
 
 use std::marker::PhantomData;
 
@@ -58,7 +58,7 @@ impl<In: Message + Default> Decoder for Reader<In> {
     type Error = Status;
 
     fn decode(&mut self, source: &mut DecodeBuf<'_>) -> Result<Option<In>, Status> {
-        // One copy into a buffer of our own, out of which documents are then cut without another one.
+        // One copy into an own buffer; documents are slices of it.
         let whole = source.copy_to_bytes(source.remaining());
         match In::decode(whole) {
             Ok(message) => Ok(Some(message)),

@@ -1,12 +1,12 @@
-//! The worker's command: flags, signals, and the end with whoever started it.
+//! The worker's command: flags, signals, and the stop when its supervisor exits.
 //!
-//! Every flag is an environment variable too (`ADMISSION_WORKER_LISTEN` for `--listen`), and goes before it. The command
-//! ends with exit code 0 when it is told to stop (SIGTERM, SIGINT), 1 when it cannot listen, 2 when a flag is wrong. A
-//! second signal ends it at once, with exit code 1.
+//! Every flag has an environment variable (`ADMISSION_WORKER_LISTEN` for `--listen`), which it overrides. Exit code 0:
+//! stopped by SIGTERM or SIGINT; 1: the worker could not listen; 2: a wrong flag. A second signal ends it at once, with
+//! exit code 1.
 //!
 //! Started by a gateway (`ADMISSION_WORKER_SUPERVISED=1`), it also stops when its standard input ends: the gateway holds
-//! the other end and writes nothing, so the end says that the gateway has died, even by SIGKILL. Without that an orphan
-//! would keep the socket.
+//! the other end and writes nothing, so the end means that the gateway has exited, even by SIGKILL. Otherwise an orphaned
+//! worker would keep the socket.
 
 mod flags;
 
@@ -23,10 +23,10 @@ use flags::{Flags, Parsed};
 
 const SUPERVISED: &str = "ADMISSION_WORKER_SUPERVISED";
 
-/// Threads that judge, at least: with one alone, a policy that computes would hold up health and everybody else.
+/// The fewest threads: with only one, a policy that computes would delay health and all other calls.
 const FEWEST_THREADS: usize = 2;
 
-/// Runs the command of a worker with the process's own arguments.
+/// Runs a worker's command with the arguments of the process.
 pub(crate) fn run(worker: Worker) -> ExitCode {
     let flags = match flags::parse(&worker) {
         Parsed::Flags(flags) => flags,
@@ -40,16 +40,16 @@ pub(crate) fn run(worker: Worker) -> ExitCode {
         }
     };
     logs::start(flags.log_format, flags.log_level);
-    panics::take_over();
+    panics::install_hook();
     let threads = std::thread::available_parallelism().map_or(FEWEST_THREADS, |cores| cores.get().max(FEWEST_THREADS));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&format!("no threads to serve with: {error}")),
+        Err(error) => return failed(&format!("cannot start threads: {error}")),
     };
     let worker = if flags.conformance { worker.with_probes() } else { worker };
     let result = runtime.block_on(serve(&worker, flags));
-    runtime.shutdown_background(); // a blocking thread of a policy cannot be stopped; nobody waits for it
+    runtime.shutdown_background(); // does not wait for a policy's blocking threads, which cannot be stopped
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
@@ -62,9 +62,9 @@ fn failed(reason: &str) -> ExitCode {
 }
 
 async fn serve(worker: &Worker, flags: Flags) -> Result<(), ServeError> {
-    let listened = |kind| signal(kind).map_err(|error| ServeError(format!("signals cannot be received: {error}")));
-    let mut terminate = listened(SignalKind::terminate())?;
-    let mut interrupt = listened(SignalKind::interrupt())?;
+    let handled = |kind| signal(kind).map_err(|error| ServeError(format!("cannot handle signals: {error}")));
+    let mut terminate = handled(SignalKind::terminate())?;
+    let mut interrupt = handled(SignalKind::interrupt())?;
     let grace = flags.options.limits.grace_period.as_secs_f64();
     let serving = worker.serve(&flags.listen, flags.options).await?;
     let names: Vec<&str> = worker.policies().iter().map(crate::Policy::name).collect();
@@ -79,7 +79,7 @@ async fn serve(worker: &Worker, flags: Flags) -> Result<(), ServeError> {
     tokio::select! {
         name = received(&mut terminate, &mut interrupt) => tracing::info!("{name} received"),
         () = orphaned.notified() => {
-            tracing::info!("standard input has ended: whoever started this worker is gone");
+            tracing::info!("standard input has ended: the parent process is gone");
         }
     }
     tracing::info!("stopping: open calls have {grace} s");
@@ -101,12 +101,12 @@ async fn received(terminate: &mut Signal, interrupt: &mut Signal) -> &'static st
     }
 }
 
-/// In a thread of its own: standard input may be a pipe, a terminal, a file or nothing at all.
+/// Reads in a thread of its own: standard input may be a pipe, a terminal, a file or closed.
 fn watch_standard_input(orphaned: Arc<Notify>) {
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         let mut input = std::io::stdin().lock();
-        // An error: there is no standard input, and nobody supervises any more.
+        // An error counts as the end: without standard input there is no supervisor.
         while input.read(&mut buffer).is_ok_and(|count| count > 0) {}
         orphaned.notify_one();
     });

@@ -1,14 +1,14 @@
-//! How long a caller waits: `grpc-timeout` on `Review`, `PolicyCall.timeout` on the stream, and nothing else.
+//! The timeout of a call: `grpc-timeout` on `Review`, `PolicyCall.timeout` on the stream.
 
 use std::time::Duration;
 
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-/// Beyond this (31 years) a deadline is none: tokio's clock cannot hold every sum.
+/// A longer timeout (31 years) counts as none: tokio's clock cannot represent every sum.
 const LONGEST: Duration = Duration::from_secs(1_000_000_000);
 
-/// The deadline of a call: "Timeout → `grpc-timeout` TimeoutValue TimeoutUnit; TimeoutValue → positive integer as ASCII
+/// The timeout of a unary call: "Timeout → `grpc-timeout` TimeoutValue TimeoutUnit; TimeoutValue → positive integer as ASCII
 /// string of at most 8 digits; TimeoutUnit → H / M / S / m / u / n" (gRPC over HTTP/2).
 pub(crate) fn timeout_of(metadata: &MetadataMap) -> Result<Option<Duration>, Status> {
     let Some(value) = metadata.get("grpc-timeout") else { return Ok(None) };
@@ -31,7 +31,7 @@ pub(crate) fn timeout_of(metadata: &MetadataMap) -> Result<Option<Duration>, Sta
     Ok((timeout < LONGEST).then_some(timeout))
 }
 
-/// The timeout of a call; None: as long as the stream lives. One that is negative is over.
+/// The timeout of a call on the stream; None: the call ends with the stream. A negative timeout is already over.
 pub(crate) fn timeout_in(call: &prost_types::Duration) -> Option<Duration> {
     let nanos = i128::from(call.seconds) * 1_000_000_000 + i128::from(call.nanos);
     let nanos = u128::try_from(nanos).unwrap_or_default();
@@ -50,7 +50,7 @@ mod tests {
         timeout_of(&metadata).map_err(|status| status.code())
     }
 
-    /// Every unit; and what is none is refused, never taken for no deadline.
+    /// Every unit is accepted; an invalid timeout is an error, not the absence of a deadline.
     #[test]
     fn deadlines_are_those_of_grpc() {
         for (text, timeout) in [
@@ -63,13 +63,13 @@ mod tests {
         ] {
             assert_eq!(of(text), Ok(Some(timeout)), "{text}");
         }
-        assert_eq!(of("99999999H"), Ok(None), "as good as none");
+        assert_eq!(of("99999999H"), Ok(None), "counts as none");
         for text in ["", "1", "S", "1s", "-1S", "+1S", "123456789S", "1.5S"] {
             assert_eq!(of(text), Err(tonic::Code::InvalidArgument), "{text}");
         }
     }
 
-    /// A negative one is over; one that no clock holds is none.
+    /// A negative timeout is over; one that the clock cannot represent counts as none.
     #[test]
     fn timeouts_of_calls_are_durations() {
         let of = |seconds, nanos| timeout_in(&prost_types::Duration { seconds, nanos });

@@ -1,4 +1,4 @@
-//! What a policy's function may return, and how a function that failed is told from one that answered.
+//! The results of a policy's function: an answer or an error.
 
 use std::any::{Any, type_name};
 use std::error::Error;
@@ -7,25 +7,25 @@ use std::fmt::Display;
 use crate::answers::{Allow, Answer, Deny, Failure, allow};
 use crate::request::InvalidDocument;
 
-/// What becomes an answer: an answer, `()` and `None` (allow), and a `Result` of one.
+/// Converts into an answer: answers, `()` and `None` (allow), and a `Result` of these.
 ///
 /// So a validating policy may return `Option<Deny>`, and one that calls another service `Result<Answer, MyError>`.
 pub trait IntoAnswer {
     /// The answer.
     ///
     /// # Errors
-    /// The policy's own, which makes the outcome a failure.
+    /// The policy's own error, which makes the outcome a failure.
     fn into_answer(self) -> Result<Answer, PolicyError>;
 }
 
-/// A policy's own error. The gateway is told its type; its text, which may hold a Secret, goes to the worker's log.
+/// A policy's own error. The gateway receives its type; its text, which may contain a Secret, goes to the worker's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
     /// The type of the error, or `panic`.
     pub(crate) kind: String,
-    /// What it said.
+    /// Its text.
     pub(crate) text: String,
-    /// Whether the text holds no values, and may be shown.
+    /// Whether the text contains no values, and may be shown.
     pub(crate) is_safe: bool,
 }
 
@@ -45,7 +45,7 @@ impl PolicyError {
         }
     }
 
-    /// What a panic leaves behind: its text, if it had one, which `panic!` makes a `&str` or a `String`.
+    /// A panic, with its text if it has one: `panic!` makes it a `&str` or a `String`.
     pub(crate) fn of_panic(payload: &(dyn Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
@@ -53,7 +53,7 @@ impl PolicyError {
     }
 }
 
-/// The SDK's own error, also where it went through a `Box<dyn Error>`.
+/// The SDK's own error, also inside a `Box<dyn Error>`.
 fn document_error<E: 'static>(error: &E) -> Option<&InvalidDocument> {
     let error: &dyn Any = error;
     let boxed = || error.downcast_ref::<Box<dyn Error + Send + Sync>>()?.downcast_ref();

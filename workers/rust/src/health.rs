@@ -1,7 +1,7 @@
-//! grpc.health.v1: the worker's overall state, under the empty service name and the contract's.
+//! grpc.health.v1: the worker's status, under the empty service name and the contract's.
 //!
-//! The two messages have one field each, and stand here so that nothing has to be generated for them. A watch ends once
-//! it has been told NOT_SERVING: one that stayed open would hold up the end.
+//! The two messages have one field each, and are declared here instead of generated. A watch ends after it has sent
+//! NOT_SERVING: an open one would delay the shutdown.
 
 use prost::Message;
 use tokio::sync::mpsc;
@@ -34,7 +34,7 @@ pub(crate) enum ServingStatus {
     ServiceUnknown = 3,
 }
 
-/// The state now. "The server ... SHOULD return NOT_FOUND" for a service that it does not know.
+/// The current status. "The server ... SHOULD return NOT_FOUND" for a service that it does not know.
 pub(crate) fn check(request: &HealthCheckRequest, stages: &Stages) -> Result<HealthCheckResponse, Status> {
     if !is_known(request) {
         return Err(Status::not_found(format!("unknown service {:?}", request.service)));
@@ -42,9 +42,9 @@ pub(crate) fn check(request: &HealthCheckRequest, stages: &Stages) -> Result<Hea
     Ok(response(status(stages)))
 }
 
-/// The state now, and whenever it changes: once.
+/// The current status, and its only change, to NOT_SERVING.
 pub(crate) fn watch(request: &HealthCheckRequest, stages: &Stages) -> Answers<HealthCheckResponse> {
-    let (sender, receiver) = mpsc::channel(2); // as many as are ever sent: no watcher is waited for
+    let (sender, receiver) = mpsc::channel(2); // for all messages of a watch, so that sending never waits
     let mut stages = stages.clone();
     let is_known = is_known(request);
     tokio::spawn(async move {

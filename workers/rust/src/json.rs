@@ -1,9 +1,9 @@
-//! JSON as it was written: the value for policies that give back what they were given.
+//! JSON values that keep their text, for policies that return the object that they were sent.
 //!
-//! `serde_json::Value` holds a number as an `i64`, a `u64` or the nearest `f64`: `1.10` comes back as `1.1`, `1e400` not
-//! at all. (Its feature `arbitrary_precision` would change that for the author's whole program, and break the types of
+//! `serde_json::Value` stores a number as an `i64`, a `u64` or the nearest `f64`: it prints `1.10` as `1.1`, and rejects
+//! `1e400`. (Its feature `arbitrary_precision` would change that for the author's whole program, and break the types of
 //! `k8s-openapi`.) Here a number keeps its text, members keep their order, and of two members with the same name the last
-//! one wins, as it does for the API server. So what a policy does not touch stays as it was.
+//! one wins, as in the API server. So parts that a policy does not change stay the same.
 
 mod number;
 mod reading;
@@ -23,8 +23,8 @@ pub type Map = IndexMap<String, Json>;
 
 /// A JSON value that is written as it was read.
 ///
-/// It is read from JSON text: `request.object::<Json>()`, a member of a settings type, `text.parse::<Json>()`; and made
-/// from a `serde_json::Value`: `Json::from(json!({"team": "a"}))`. Its `Display` is compact JSON text.
+/// It is parsed from JSON text (`request.object::<Json>()`, a member of a settings type, `text.parse::<Json>()`), or
+/// converted from a `serde_json::Value`: `Json::from(json!({"team": "a"}))`. Its `Display` is compact JSON text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Json {
     /// `null`.
@@ -43,13 +43,13 @@ pub enum Json {
 }
 
 impl Json {
-    /// A member of an object; None where there is none, or this is no object.
+    /// A member of an object; None if there is none, or this is not an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         self.as_object()?.get(name)
     }
 
-    /// What lies at the end of these members; None where the way ends before.
+    /// The value at this path of members; None if there is none.
     #[must_use]
     pub fn at<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         path.into_iter().try_fold(self, |value, name| value.get(name))
@@ -61,12 +61,12 @@ impl Json {
         if let Self::Object(members) = self { Some(members) } else { None }
     }
 
-    /// The members to be changed; what is no object becomes an empty one.
+    /// The members, mutable; a value that is not an object becomes an empty one.
     pub fn object_mut(&mut self) -> &mut Map {
         if !matches!(self, Self::Object(_)) {
             *self = Self::Object(Map::new());
         }
-        let Self::Object(members) = self else { unreachable!("it has just been made one") };
+        let Self::Object(members) = self else { unreachable!("it is an object") };
         members
     }
 
@@ -96,7 +96,7 @@ impl Json {
     }
 }
 
-/// A text as JSON writes it, in quotes: `"a\"b"`. Nothing is escaped that need not be.
+/// A text as a JSON string: `"a\"b"`. Only the necessary characters are escaped.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
@@ -157,7 +157,7 @@ impl From<&str> for Json {
     }
 }
 
-/// From JSON text only, and so not inside of `#[serde(flatten)]` or an untagged enum, where serde has parsed already.
+/// From JSON text only, so not inside `#[serde(flatten)]` or an untagged enum, where serde has already parsed it.
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(source)?;

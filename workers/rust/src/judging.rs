@@ -1,11 +1,11 @@
-//! One call to one outcome: the path that `Review` and `ReviewStream` share.
+//! From a policy call to its outcome: the part that `Review` and `ReviewStream` share.
 //!
-//! Whatever happens here is an outcome. An error is not a verdict: a policy that panics, returns an error or an answer
-//! that means nothing, cannot read its document or its settings has failed, and the operator's failurePolicy decides. The
-//! error's type goes to the gateway; its text, which may hold a Secret, stays in the worker's log.
+//! Every call gets an outcome. An error is not a verdict: a policy that panics, returns an error or an invalid answer, or
+//! cannot read its document or settings has failed, and the operator's failurePolicy decides. The gateway receives the
+//! error's type; its text, which may contain a Secret, stays in the worker's log.
 //!
-//! [`Judge::begin`] gives the outcome at once where nothing has to be waited for, which is what makes a plain function
-//! cheap, and otherwise a future. Dropping that future drops the policy's, and cancels the request's token.
+//! [`Judge::begin`] returns the outcome of a synchronous function directly, which keeps such a call cheap, and a future
+//! otherwise. Dropping that future drops the policy's, and cancels the request's token.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -20,36 +20,36 @@ use crate::answers::Answer;
 use crate::contract::outcome::Verdict;
 use crate::contract::{FailureReason, Outcome, PolicyCall};
 use crate::functions::PolicyError;
-use crate::kept::KeptSettings;
 use crate::limits::Limits;
 use crate::outcomes::{accepted, failure, outcome_of};
 use crate::panics::caught;
-use crate::policies::{Called, Phase, Policy};
+use crate::policies::{Phase, Policy, Returned};
 use crate::request::Request;
+use crate::settings_cache::SettingsCache;
 use crate::spans::Span;
 
-/// What a message needs beside one outcome: an id of up to 10 bytes, and tags and lengths of up to 6 bytes each.
+/// Bytes of a message besides one outcome: an id of up to 10 bytes, and tags and lengths of up to 6 bytes each.
 const ENVELOPE_BYTES: usize = 64;
 
 /// The policies by name, in the order in which they were registered.
 pub(crate) type Policies = Arc<IndexMap<String, Policy>>;
 
-/// Holds the policies and all that is kept between calls. One for each served worker.
+/// Calls the policies of one served worker, and caches their settings.
 pub(crate) struct Judge {
     worker: String,
     version: String,
     policies: Policies,
     message_bytes: usize,
-    settings: KeptSettings,
+    settings: SettingsCache,
 }
 
-/// A call that was taken.
+/// A call that has begun.
 pub(crate) enum Begun {
     Known(Outcome),
     Waiting(Pin<Box<dyn Future<Output = Outcome> + Send>>),
 }
 
-/// Who is called and for whom: what every line about a call says.
+/// The policy and the uid of a call, for its outcome and its log lines.
 struct Invocation {
     policy: String,
     version: String,
@@ -60,12 +60,12 @@ struct Invocation {
 
 impl Judge {
     pub(crate) fn new(worker: String, version: String, policies: Policies, limits: &Limits) -> Self {
-        let settings = KeptSettings::new(limits);
+        let settings = SettingsCache::new(limits);
         Self { worker, version, policies, message_bytes: limits.message_bytes, settings }
     }
 
-    /// Takes a call, with the document's JSON text (None: it has none) and the caller's `traceparent`. Its timeout is
-    /// the caller's affair.
+    /// Begins a call, with its document's JSON text, if it has one, and the gateway's `traceparent`. The timeout is left
+    /// to the caller.
     pub(crate) fn begin(&self, call: PolicyCall, document: Option<Bytes>, traceparent: &str) -> Begun {
         let Some(policy) = self.policies.get(&call.policy) else {
             let held: Vec<&str> = self.policies.keys().map(String::as_str).collect();
@@ -73,7 +73,7 @@ impl Judge {
             let message = format!("worker {} holds no policy {:?}; it holds: {held}", self.worker, call.policy);
             return Begun::Known(failure(message, FailureReason::UnknownPolicy, self.version.clone()));
         };
-        let called = Invocation {
+        let invocation = Invocation {
             policy: policy.name.clone(),
             version: policy.version_in(&self.version),
             phase: policy.phase,
@@ -83,30 +83,30 @@ impl Judge {
         let cancelled = CancellationToken::new();
         let (request, settings) = match self.read(policy, call, document, cancelled.clone()) {
             Ok(read) => read,
-            Err((message, reason)) => return Begun::Known(called.failed(message, reason)),
+            Err((message, reason)) => return Begun::Known(invocation.failed(message, reason)),
         };
-        let span = Span::begin(&called.policy, &called.uid, traceparent);
+        let span = Span::begin(&invocation.policy, &invocation.uid, traceparent);
         match caught(|| span.run(|| (policy.function)(request, settings))) {
-            Ok(Called::Answered(answer)) => Begun::Known(called.answered(answer, span)),
-            Err(panic) => Begun::Known(called.answered(Err(panic), span)),
-            Ok(Called::Waiting(mut waiting)) => Begun::Waiting(Box::pin(async move {
-                let _told_when_dropped = cancelled.drop_guard();
-                let answer = poll_fn(|context| match caught(|| span.run(|| waiting.as_mut().poll(context))) {
+            Ok(Returned::Answer(answer)) => Begun::Known(invocation.returned(answer, span)),
+            Err(panic) => Begun::Known(invocation.returned(Err(panic), span)),
+            Ok(Returned::Future(mut future)) => Begun::Waiting(Box::pin(async move {
+                let _cancel_on_drop = cancelled.drop_guard();
+                let answer = poll_fn(|context| match caught(|| span.run(|| future.as_mut().poll(context))) {
                     Ok(polled) => polled,
                     Err(panic) => std::task::Poll::Ready(Err(panic)),
                 });
                 let answer = answer.await;
-                called.answered(answer, span)
+                invocation.returned(answer, span)
             })),
         }
     }
 
-    /// The version that outcomes of a policy carry; of one that is not held, the worker's.
+    /// The version of a policy's outcomes; for an unknown policy, the worker's.
     pub(crate) fn version_of(&self, policy: &str) -> String {
         self.policies.get(policy).map_or_else(|| self.version.clone(), |policy| policy.version_in(&self.version))
     }
 
-    /// The call's document and settings; or the failure that says why they cannot be read.
+    /// Reads the call's document and settings.
     fn read(
         &self,
         policy: &Policy,
@@ -116,8 +116,8 @@ impl Judge {
     ) -> Result<(Request, crate::settings::Converted), (String, FailureReason)> {
         let name = &policy.name;
         if call.phase != policy.phase.message() as i32 {
-            let (its, called) = (phase_name(policy.phase.message() as i32), phase_name(call.phase));
-            let message = format!("policy {name} is for {its} and was called in {called}");
+            let (own, other) = (phase_name(policy.phase.message() as i32), phase_name(call.phase));
+            let message = format!("policy {name} is for {own} and was called in {other}");
             return Err((message, FailureReason::UnknownPolicy));
         }
         let plain = FailureReason::Unspecified;
@@ -135,12 +135,12 @@ impl Judge {
 }
 
 impl Invocation {
-    /// The outcome of what a policy's function gave.
-    fn answered(self, answer: Result<Answer, PolicyError>, span: Span) -> Outcome {
+    /// The outcome of a policy's function.
+    fn returned(self, answer: Result<Answer, PolicyError>, span: Span) -> Outcome {
         let (name, uid) = (&self.policy, &self.uid);
         let accepted = match answer {
             Ok(answer) => {
-                accepted(answer, self.phase).map_err(|wrong| format!("policy {name}: InvalidAnswer: {wrong}"))
+                accepted(answer, self.phase).map_err(|error| format!("policy {name}: InvalidAnswer: {error}"))
             }
             Err(error) => {
                 tracing::error!(policy = %name, uid = %uid, "policy {name} failed with {error}");
@@ -172,7 +172,7 @@ impl Invocation {
         ended(span, outcome)
     }
 
-    /// A failure that is said in our own words, which hold no values.
+    /// A failure with a message of the SDK, which contains no values.
     fn failed(&self, message: String, reason: FailureReason) -> Outcome {
         tracing::error!(policy = %self.policy, uid = %self.uid, "{message}");
         failure(message, reason, self.version.clone())

@@ -25,7 +25,7 @@
 //! }
 //! ```
 //!
-//! What is public here is the whole surface. `README.md` is the guide.
+//! This is the whole public API. `README.md` is the guide.
 
 mod address;
 mod answers;
@@ -39,7 +39,6 @@ mod functions;
 mod health;
 pub mod json;
 mod judging;
-mod kept;
 mod limits;
 mod listening;
 mod logs;
@@ -55,6 +54,7 @@ mod schemas;
 mod server;
 mod service;
 mod settings;
+mod settings_cache;
 mod spans;
 mod stages;
 mod stream;

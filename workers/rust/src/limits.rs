@@ -1,7 +1,7 @@
-//! How much a worker takes on. Full means a decided refusal, never a stall.
+//! The limits of a worker. A full worker refuses calls at once; calls never hang.
 //!
-//! Every number has the arithmetic that gave it. What an operator may want to change is a flag of the worker's command;
-//! all can be set in code where a worker is served by hand.
+//! Every number has the arithmetic that gave it. Those that an operator may want to change are flags of the worker's
+//! command; `Worker::serve` accepts all of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,24 +13,23 @@ const MIB: usize = 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Calls taken and not yet worked off, over all connections; more are refused (`RESOURCE_EXHAUSTED`, on the stream a
-    /// failure). 4,096: 16 gateways with 256 calls each. A call is a few KB besides its document, so these are some
-    /// 20 MB.
+    /// Concurrent calls over all connections; more are refused (`RESOURCE_EXHAUSTED`, on the stream a failure). 4,096: 16
+    /// gateways with 256 calls each. A call is a few KB besides its document, so these are some 20 MB.
     pub in_flight: usize,
     /// The largest gRPC message, received or sent, in bytes. 41,048,576: the gateway accepts bodies of 20 MB; a document
-    /// is at most that, mutating policies before this one may have let it grow, and a whole object that goes back may be
-    /// larger again. Twice the body, and 1 MiB for settings and what stands around; the gateway's own limit is the same.
+    /// is at most that, mutating policies before this one may have enlarged it, and a whole object in an answer may be
+    /// larger again. Twice the body, and 1 MiB for settings and the other fields; the gateway's own limit is the same.
     pub message_bytes: usize,
-    /// Up to which size outcomes are gathered into one message of the stream. 4 MiB: gRPC's own default for what a
-    /// receiver accepts, so that a gateway which has set no limit can read every batch. A larger outcome travels alone.
+    /// Up to which size outcomes are batched into one message of the stream. 4 MiB: gRPC's default limit of a receiver,
+    /// so that a gateway that sets no limit can read every batch. A larger outcome is sent alone.
     pub batch_bytes: usize,
-    /// Converted settings that are kept, over all policies. 256: one for each policy of a large configuration.
+    /// Converted settings that are cached, over all policies. 256: one for each policy of a large configuration.
     pub settings_kept: usize,
-    /// The JSON text of all settings that are kept together. 16 MiB: a custom resource is at most 1.5 MB (etcd's limit),
-    /// so ten of the largest fit.
+    /// The JSON text of all cached settings together. 16 MiB: a custom resource is at most 1.5 MB (etcd's limit), so ten
+    /// of the largest fit.
     pub settings_kept_bytes: usize,
-    /// For open calls when the worker is told to stop. 8 s: a gateway that started it kills it after 10, Kubernetes
-    /// after 30 by default; 2 are left for the rest of the shutdown.
+    /// The time for open calls when the worker stops. 8 s: the gateway kills a worker that it started after 10,
+    /// Kubernetes after 30 by default; 2 are left for the rest of the shutdown.
     pub grace_period: Duration,
 }
 
@@ -47,30 +46,30 @@ impl Default for Limits {
     }
 }
 
-/// Counts the calls that are being worked on, and says whether one more may be taken.
+/// Counts the calls in flight, up to a limit.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     limit: usize,
     count: AtomicUsize,
 }
 
-/// A place in flight, free again when it is dropped.
+/// The permit of one call in flight, released when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<InFlight>);
+pub(crate) struct Permit(Arc<InFlight>);
 
 impl InFlight {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, count: AtomicUsize::new(0) })
     }
 
-    /// A place for one call; None: there is no room.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<Place> {
-        let place = Place(Arc::clone(self));
-        // Beyond the limit the new place is dropped at once, which counts it off again.
-        (self.count.fetch_add(1, Ordering::Relaxed) < self.limit).then_some(place)
+    /// A permit for one call; None: the limit is reached.
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Permit> {
+        let permit = Permit(Arc::clone(self));
+        // Beyond the limit the new permit is dropped at once, which decrements the count again.
+        (self.count.fetch_add(1, Ordering::Relaxed) < self.limit).then_some(permit)
     }
 
-    /// The sentence for whoever is refused: who, limit, next step.
+    /// The message of a refused call.
     pub(crate) fn refusal(&self) -> String {
         format!(
             "the worker has its limit of {} calls in flight: run more replicas, or raise --in-flight \
@@ -80,7 +79,7 @@ impl InFlight {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.count.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! A socket that is listened on, or one line that says why not.
+//! Listening sockets, with one-line errors.
 //!
-//! A worker that was killed leaves the file of its Unix socket behind; so a socket is tried first, and its file removed
-//! only when nobody answers. A socket that somebody listens on is not taken over.
+//! A killed worker leaves the file of its Unix socket. So the worker first connects to an existing socket, and removes its
+//! file only if no process listens on it.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use crate::address::Address;
 
-/// The operator's fault: the worker cannot be served as it was called to. The message is one line.
+/// An error of the operator: the worker cannot be served with these options. The message is one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServeError(pub(crate) String);
 
@@ -25,12 +25,12 @@ impl std::fmt::Display for ServeError {
 
 impl std::error::Error for ServeError {}
 
-/// A connection of either kind, before or behind TLS.
+/// A TCP or Unix connection, with or without TLS.
 pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
 
-/// What is listened on. A Unix socket's file goes with it.
+/// A listening socket. A Unix socket's file is removed with it.
 pub(crate) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener, OwnFile),
@@ -46,7 +46,7 @@ impl Drop for OwnFile {
 }
 
 impl Listener {
-    /// Listens, and gives the address for a gRPC client, with the port that was found where 0 was asked for.
+    /// Listens, and returns the target for a gRPC client; port 0 is replaced by the port that the system chose.
     pub(crate) async fn bind(address: &Address) -> Result<(Self, Address), ServeError> {
         let cannot = |reason: String| ServeError(format!("cannot listen on {address}: {reason}"));
         match address {
@@ -64,7 +64,7 @@ impl Listener {
         }
     }
 
-    /// The next connection, and who it is for the log.
+    /// The next connection, and its peer's address for the log.
     pub(crate) async fn accept(&self) -> io::Result<(Box<dyn Connection>, Arc<str>)> {
         match self {
             Self::Tcp(listener) => {
@@ -80,7 +80,7 @@ impl Listener {
     }
 }
 
-/// Sees that a Unix socket can be listened on; removes the file of one that nobody listens on.
+/// Removes the file of a Unix socket on which no process listens.
 async fn make_free(path: &Path) -> Result<(), String> {
     let found = match std::fs::symlink_metadata(path) {
         Ok(found) => found,
@@ -90,7 +90,7 @@ async fn make_free(path: &Path) -> Result<(), String> {
     if !found.file_type().is_socket() {
         return Err("the file is no socket; remove it or choose another path".to_owned());
     }
-    // Whoever is too busy to answer, or forbids it, is somebody.
+    // A process that does not accept, or refuses permission, counts as listening.
     match UnixStream::connect(path).await {
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {}
         _ => return Err("another process listens there; stop it or choose another path".to_owned()),

@@ -1,8 +1,8 @@
 //! The worker's log: one line for each event on standard error, for people or as JSON.
 //!
-//! Standard error belongs to whoever runs the worker: the gateway that started it, a container's log. Documents are never
-//! logged, uids are. What an author's policy logs with `tracing` goes here too, with its fields; a program that has set a
-//! subscriber of its own keeps it.
+//! The gateway that started the worker, or the container runtime, collects standard error. Uids are logged, documents
+//! never. Events that a policy logs with `tracing` are written too, with their fields; a program that has set its own
+//! subscriber keeps it.
 
 use std::fmt::{Debug, Write as _};
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::json::quoted;
 
-/// Libraries whose own events are told from warnings up only: at `debug` they say every frame.
+/// Libraries of which only warnings and errors are logged: at `debug` they log every frame.
 const LIBRARIES: [&str; 6] = ["h2", "hyper", "hyper_util", "rustls", "tonic", "tokio_util"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +23,9 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Sends everything that is logged in this process to standard error.
+/// Writes all events of this process to standard error.
 pub(crate) fn start(format: Format, level: Level) {
-    let _ = tracing::subscriber::set_global_default(Log { format, level }); // the author's own stays
+    let _ = tracing::subscriber::set_global_default(Log { format, level }); // fails if the program has set its own
 }
 
 struct Log {
@@ -50,11 +50,11 @@ impl Subscriber for Log {
             Format::Json => fields.json(&time, level),
         };
         line.push('\n');
-        let _ = std::io::stderr().lock().write_all(line.as_bytes()); // in one piece; nobody to tell if it is closed
+        let _ = std::io::stderr().lock().write_all(line.as_bytes()); // one write; an error cannot be logged
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1) // spans are OpenTelemetry's affair
+        Id::from_u64(1) // OpenTelemetry handles spans
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}
@@ -66,7 +66,7 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// What an event says.
+/// The fields of an event.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -91,7 +91,7 @@ impl Fields {
         }
     }
 
-    /// `TIME LEVEL MESSAGE (uid ..., policy ...)`. Line breaks would make two events of one.
+    /// `TIME LEVEL MESSAGE (uid ..., policy ...)`, on one line: a line break would look like another event.
     fn text(&self, time: &str, level: Level) -> String {
         let mut line = format!("{time} {} {}", name_of(level).to_uppercase(), self.message);
         for (index, (name, value)) in self.others.iter().enumerate() {
@@ -143,7 +143,7 @@ fn rfc3339(since: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// Leap days, ends of years, and a day like any other.
+    /// Leap days, ends of years, and an ordinary day.
     #[test]
     fn times_are_those_of_the_calendar() {
         let at = |seconds: u64| rfc3339(Duration::from_millis(seconds * 1000 + 7));

@@ -1,30 +1,30 @@
-//! The operations of a JSON Patch (RFC 6902), for those who do not write them with `json!`.
+//! The operations of a JSON Patch (RFC 6902), an alternative to `json!`.
 
 use serde::Serialize;
 
 /// One operation of a JSON Patch. [`pointer`](crate::pointer) makes paths, and escapes `/` and `~` in keys.
 ///
-/// What it is given is written as it is when the answer is made: a [`Json`](crate::Json) keeps its numbers.
+/// Values are serialized when the answer is made; a [`Json`](crate::Json) keeps the text of its numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Operation<V> {
     /// Adds a member, replaces one, or inserts an element; `-` is the end of an array.
     Add {
-        /// Where.
+        /// The place, as a JSON Pointer over the object.
         path: String,
-        /// What.
+        /// The value.
         value: V,
     },
-    /// Removes what is there.
+    /// Removes a value.
     Remove {
-        /// Where.
+        /// The place, as a JSON Pointer over the object.
         path: String,
     },
-    /// Replaces what is there.
+    /// Replaces a value.
     Replace {
-        /// Where.
+        /// The place, as a JSON Pointer over the object.
         path: String,
-        /// By what.
+        /// The new value.
         value: V,
     },
 }
@@ -35,12 +35,12 @@ impl<V> Operation<V> {
         Self::Add { path: path.into(), value }
     }
 
-    /// Removes what is at `path`.
+    /// Removes the value at `path`.
     pub fn remove(path: impl Into<String>) -> Self {
         Self::Remove { path: path.into() }
     }
 
-    /// Replaces what is at `path`.
+    /// Replaces the value at `path`.
     pub fn replace(path: impl Into<String>, value: V) -> Self {
         Self::Replace { path: path.into(), value }
     }

@@ -1,19 +1,19 @@
-//! Answers as the contract's Outcomes. An answer that the phase does not allow is none.
+//! Conversion of answers into the contract's Outcomes. An answer that the phase does not allow is a failure.
 
 use crate::answers::{Allow, Answer, Cache, Deny, Notes};
 use crate::contract::outcome::Verdict;
 use crate::contract::{self, Outcome, cache_hint};
 use crate::policies::Phase;
 
-/// The answer, if it is one for the phase; else what is wrong with it.
+/// Checks an answer: it must be valid, and allowed in the phase.
 pub(crate) fn accepted(answer: Answer, phase: Phase) -> Result<Answer, String> {
     let notes = match &answer {
         Answer::Allow(allowed) => &allowed.notes,
         Answer::Deny(denied) => &denied.notes,
         Answer::Failure(_) => return Ok(answer),
     };
-    if let Some(wrong) = &notes.wrong {
-        return Err(wrong.clone());
+    if let Some(error) = &notes.error {
+        return Err(error.clone());
     }
     match &answer {
         Answer::Allow(Allow { change: Some(change), .. }) if phase == Phase::Validating => {
@@ -38,14 +38,14 @@ pub(crate) fn outcome_of(answer: Answer, version: String) -> Outcome {
     }
 }
 
-/// An Outcome that says that there is no verdict, in one sentence.
+/// An Outcome without a verdict, with a message of one sentence.
 pub(crate) fn failure(message: String, reason: contract::FailureReason, version: String) -> Outcome {
     let verdict = Verdict::Failure(contract::Failure { message, reason: reason as i32 });
     Outcome { verdict: Some(verdict), version, ..Outcome::default() }
 }
 
 fn noted(verdict: Verdict, notes: Notes, version: String) -> Outcome {
-    let Notes { warnings, audit_annotations, cache, wrong: _ } = notes;
+    let Notes { warnings, audit_annotations, cache, error: _ } = notes;
     let cache = cache.map(|cache| contract::CacheHint { hint: Some(hint(cache)) });
     Outcome { verdict: Some(verdict), warnings, audit_annotations, cache, version }
 }

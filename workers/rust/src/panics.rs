@@ -1,7 +1,7 @@
-//! A policy that panics has failed, and nothing else has: the panic is caught where the policy was called.
+//! Panics of policies: each is caught where the policy was called, and is a failure of that call alone.
 //!
-//! Its text may hold a Secret and stays in the log. Rust prints it, on several lines, before anybody can catch it; so
-//! the worker's command takes that over, and the text goes into the one line that is logged of the failure.
+//! A panic's text may contain a Secret and stays in the log. Rust prints it on several lines before it can be caught; so
+//! the worker's command replaces the panic hook, and the text is part of the failure's one log line.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ thread_local! {
     static LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs what an author wrote; a panic in it is an error.
+/// Runs an author's code; a panic in it is an error.
 pub(crate) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, PolicyError> {
     let outer = IN_POLICY.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
@@ -28,16 +28,16 @@ pub(crate) fn caught<R>(work: impl FnOnce() -> R) -> Result<R, PolicyError> {
     })
 }
 
-/// Keeps Rust from printing the panics of policies, which are logged; all others go where they went.
-pub(crate) fn take_over() {
+/// Installs a panic hook that does not print the panics of policies, which are logged; others use the previous hook.
+pub(crate) fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let before = std::panic::take_hook();
+        let previous = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
             if IN_POLICY.get() {
                 LOCATION.set(panic.location().map(ToString::to_string));
             } else {
-                before(panic);
+                previous(panic);
             }
         }));
     });

@@ -1,13 +1,13 @@
-//! JSON Pointers (RFC 6901): how a policy says which places it reads and writes, and how errors say where.
+//! JSON Pointers (RFC 6901) of claims and settings errors.
 //!
 //! "The token `~` is encoded as `~0` and `/` as `~1`": RFC 6901, section 3. In claims a token `*` stands for every
-//! element or member, so a member that is really called `*` cannot be claimed alone.
+//! element or member, so a member named `*` cannot be claimed alone.
 
 use std::fmt::Display;
 
 use indexmap::IndexSet;
 
-/// Pointers in one claim, and tokens in one pointer: the gateway takes no more, and no request is nested deeper.
+/// Pointers in one claim, and tokens in one pointer: the gateway accepts no more, and no request is nested deeper.
 pub(crate) const MOST: usize = 256;
 
 /// The JSON Pointer of a place: `pointer(["metadata", "labels", "a/b"])` is `/metadata/labels/a~1b`.
@@ -20,20 +20,19 @@ pub fn pointer<T: Display>(tokens: impl IntoIterator<Item = T>) -> String {
     text
 }
 
-/// The tokens of a valid pointer, without escapes: `/a~1b/0` is `a/b`, `0`.
+/// The unescaped tokens of a valid pointer: `/a~1b/0` is `a/b`, `0`.
 pub(crate) fn tokens(text: &str) -> Vec<String> {
     let parts = text.split('/').skip(1);
     parts.map(|token| token.replace("~1", "/").replace("~0", "~")).collect()
 }
 
-/// Whether it is empty or a pointer.
+/// Whether a text is empty or a pointer.
 pub(crate) fn is_pointer(text: &str) -> bool {
     let escapes_are_whole = text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     (text.is_empty() || text.starts_with('/')) && escapes_are_whole
 }
 
-/// The claimed pointers as they are sent, each once: claims are put together from lists of places, and the gateway
-/// refuses one that is named twice. Or what is wrong with them.
+/// Checks claimed pointers and removes duplicates, which the gateway rejects and which lists of places can contain.
 pub(crate) fn checked(claims: Vec<String>, what: &str) -> Result<Vec<String>, String> {
     let pointers: IndexSet<String> = claims.into_iter().collect();
     for claim in &pointers {

@@ -1,7 +1,7 @@
-//! What a policy is: a name, a phase, a function, its settings and what it claims.
+//! A policy: a name, a phase, a function, its settings and its claims.
 //!
-//! A mistake in a registration is the author's. It is kept with the policy, and [`Worker::check`](crate::Worker::check),
-//! which comes before anything is served, tells all of them at once.
+//! Errors in a registration are stored in the policy. [`Worker::check`](crate::Worker::check), which runs before the
+//! worker serves, reports all of them at once.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -35,13 +35,13 @@ impl Phase {
     }
 }
 
-/// What calling a policy's function gives.
-pub(crate) enum Called {
-    Answered(Result<Answer, PolicyError>),
-    Waiting(Pin<Box<dyn Future<Output = Result<Answer, PolicyError>> + Send>>),
+/// The result of a policy's function.
+pub(crate) enum Returned {
+    Answer(Result<Answer, PolicyError>),
+    Future(Pin<Box<dyn Future<Output = Result<Answer, PolicyError>> + Send>>),
 }
 
-type Function = dyn Fn(Request, Converted) -> Called + Send + Sync;
+type Function = dyn Fn(Request, Converted) -> Returned + Send + Sync;
 
 /// A policy that can be registered with a worker. Made by [`Policy::validating`] and [`Policy::mutating`].
 #[derive(Clone)]
@@ -54,10 +54,10 @@ pub struct Policy {
     pub(crate) writes: Claim,
     pub(crate) settings: SettingsType,
     pub(crate) function: Arc<Function>,
-    pub(crate) mistakes: Vec<String>,
+    pub(crate) errors: Vec<String>,
 }
 
-/// A policy to which its function is missing, with settings of type `S`.
+/// A policy without its function, with settings of type `S`.
 #[must_use = "a policy has a function: judge(...) or judge_async(...)"]
 pub struct PolicyBuilder<S> {
     name: String,
@@ -70,8 +70,8 @@ pub struct PolicyBuilder<S> {
 }
 
 impl Policy {
-    /// A policy that allows or denies, and changes nothing. `name` is a DNS-1123 label, as the configuration's `policy`
-    /// names it.
+    /// A policy that allows or denies, and changes nothing. `name` is a DNS-1123 label; the configuration's `policy`
+    /// refers to it.
     pub fn validating(name: impl Into<String>) -> PolicyBuilder<NoSettings> {
         PolicyBuilder::new(name.into(), Phase::Validating)
     }
@@ -87,18 +87,18 @@ impl Policy {
         &self.name
     }
 
-    /// The phase in which it can be used.
+    /// The phase in which it is called.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The version that its outcomes carry: its own, or else its worker's.
+    /// The version of its outcomes: its own, or else its worker's.
     pub(crate) fn version_in(&self, worker: &str) -> String {
         if self.version.is_empty() { worker.to_owned() } else { self.version.clone() }
     }
 
-    /// What `Describe` says about it.
+    /// Its PolicyDescription in the response of `Describe`.
     pub(crate) fn message(&self) -> contract::PolicyDescription {
         contract::PolicyDescription {
             name: self.name.clone(),
@@ -124,22 +124,22 @@ impl<S> PolicyBuilder<S> {
         self
     }
 
-    /// A version of its own, where it changes more rarely than its worker.
+    /// The policy's own version, if it changes more rarely than its worker's.
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
     /// Which parts of the AdmissionRequest it reads: JSON Pointers such as `/object/metadata/labels` (a segment `*` is
-    /// every element or member), or [`Claim::Everything`]. The policy is sent no more than that, and verdicts are cached
-    /// by it. Not called: not said, and it is sent whatever the operator grants.
+    /// every element or member), or [`Claim::Everything`]. The policy is sent only these, and they are part of the cache
+    /// key. Default: all that the operator grants.
     pub fn inputs(mut self, places: impl Into<Claim>) -> Self {
         self.inputs = places.into();
         self
     }
 
     /// Which parts of the object it may change: JSON Pointers over the object, or [`Claim::Everything`]. Mutating
-    /// policies only. Not called: not said.
+    /// policies only. Default: all that the operator grants.
     pub fn writes(mut self, places: impl Into<Claim>) -> Self {
         self.writes = places.into();
         self
@@ -155,7 +155,7 @@ impl<S> PolicyBuilder<S> {
         PolicyBuilder { name, phase, description, version, inputs, writes, check: None }
     }
 
-    /// A further check of the converted settings, for what a type cannot say. It follows `settings`.
+    /// A further check of the converted settings, for rules that a type cannot express. Call it after `settings`.
     pub fn check(mut self, check: impl Fn(&S, &mut Findings) + Send + Sync + 'static) -> Self {
         self.check = Some(Arc::new(check));
         self
@@ -163,19 +163,19 @@ impl<S> PolicyBuilder<S> {
 }
 
 impl<S: DeserializeOwned + JsonSchema + Send + Sync + 'static> PolicyBuilder<S> {
-    /// The policy, judged by a plain function: one that takes microseconds and waits for nothing. It runs where the
-    /// calls are read, so calls of the same stream wait for it.
+    /// The policy with a synchronous function, which takes microseconds and waits for nothing. It runs where the calls are
+    /// read, so other calls of the same stream wait for it.
     #[must_use]
     pub fn judge<F, A>(self, function: F) -> Policy
     where
         F: Fn(&Request, &S) -> A + Send + Sync + 'static,
         A: IntoAnswer,
     {
-        self.registered(move |request, settings| Called::Answered(function(&request, &settings).into_answer()))
+        self.registered(move |request, settings| Returned::Answer(function(&request, &settings).into_answer()))
     }
 
-    /// The policy, judged by an `async` function: whatever waits. Each call is a task of its own; when nobody waits for
-    /// its answer any more its future is dropped, and [`Request::cancelled`] tells what it started elsewhere.
+    /// The policy with an `async` function, which may wait. Each call is a task of its own. When the gateway no longer
+    /// waits for the answer, its future is dropped, and [`Request::cancelled`] notifies what it started elsewhere.
     #[must_use]
     pub fn judge_async<F, W>(self, function: F) -> Policy
     where
@@ -183,36 +183,35 @@ impl<S: DeserializeOwned + JsonSchema + Send + Sync + 'static> PolicyBuilder<S> 
         W: Future<Output: IntoAnswer> + Send + 'static,
     {
         self.registered(move |request, settings| {
-            let waiting = function(request, settings);
-            Called::Waiting(Box::pin(async move { waiting.await.into_answer() }))
+            let future = function(request, settings);
+            Returned::Future(Box::pin(async move { future.await.into_answer() }))
         })
     }
 
-    fn registered(self, function: impl Fn(Request, Arc<S>) -> Called + Send + Sync + 'static) -> Policy {
+    fn registered(self, function: impl Fn(Request, Arc<S>) -> Returned + Send + Sync + 'static) -> Policy {
         let Self { name, phase, description, version, inputs, writes, check } = self;
         let settings = SettingsType::new(check);
-        let mut mistakes = Vec::new();
+        let mut errors = Vec::new();
         if !is_dns_label(&name) {
-            mistakes.push(format!("policy {name:?}: the name must be a DNS-1123 label such as \"required-labels\""));
+            errors.push(format!("policy {name:?}: the name must be a DNS-1123 label such as \"required-labels\""));
         }
         if phase == Phase::Validating && writes != Claim::NotSaid {
-            mistakes.push(format!("policy {name}: writes: a validating policy changes nothing; leave them out"));
+            errors.push(format!("policy {name}: writes: a validating policy changes nothing; leave them out"));
         }
         if !settings.is_object {
             let kind = std::any::type_name::<S>();
-            mistakes.push(format!(
+            errors.push(format!(
                 "policy {name}: settings: must be a type that is a JSON object, such as a struct, is {kind}"
             ));
         }
-        let mut sound =
-            |claim: Result<Claim, String>| claim.map_err(|mistake| mistakes.push(mistake)).unwrap_or_default();
-        let inputs = sound(inputs.of_inputs(&format!("policy {name}: inputs")));
-        let writes = sound(writes.of_writes(&format!("policy {name}: writes")));
+        let mut checked = |claim: Result<Claim, String>| claim.map_err(|error| errors.push(error)).unwrap_or_default();
+        let inputs = checked(inputs.of_inputs(&format!("policy {name}: inputs")));
+        let writes = checked(writes.of_writes(&format!("policy {name}: writes")));
         let function = move |request, settings: Converted| match settings.downcast::<S>() {
             Ok(settings) => function(request, settings),
-            Err(_) => unreachable!("settings are kept by their policy's name, and converted by its type"),
+            Err(_) => unreachable!("settings are cached by policy, and converted into its type"),
         };
-        Policy { name, phase, description, version, inputs, writes, settings, function: Arc::new(function), mistakes }
+        Policy { name, phase, description, version, inputs, writes, settings, function: Arc::new(function), errors }
     }
 }
 

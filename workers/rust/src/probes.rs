@@ -1,5 +1,5 @@
-//! The probe policies, which `--conformance` adds for the conformance kit (`workers/README.md`). They are nobody's
-//! business in production.
+//! The probe policies, which `--conformance` adds for the conformance kit (`workers/README.md`). They are not for
+//! production.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,17 +16,17 @@ use crate::{
     deny, fail, merge, mutated, patch,
 };
 
-/// Tokens of cancelled sleeps that are remembered: the specification's.
+/// Tokens of cancelled sleeps that are stored, as `workers/README.md` specifies.
 const REMEMBERED: usize = 1000;
 
-/// The longest sleep, a year: tokio's clock cannot hold every sum.
+/// The longest sleep, a year: tokio's clock cannot represent every sum.
 const LONGEST_SLEEP: f64 = 365.0 * 86_400.0;
 
 type Cancelled = Arc<Mutex<VecDeque<String>>>;
 
 pub(crate) fn policies() -> Vec<Policy> {
     let cancelled = Cancelled::default();
-    let called = Arc::clone(&cancelled);
+    let tokens = Arc::clone(&cancelled);
     vec![
         Policy::mutating("probe-answer")
             .description("Answers with the arm that its settings name.")
@@ -40,15 +40,15 @@ pub(crate) fn policies() -> Vec<Policy> {
             .inputs(Claim::Everything)
             .judge(|request, _| echo(request)),
         Policy::validating("probe-sleep")
-            .description("Waits, and remembers when it is cancelled.")
+            .description("Waits, and records a cancellation.")
             .inputs(Claim::nothing())
             .settings::<SleepSettings>()
             .judge_async(move |_, settings| sleep(settings, Arc::clone(&cancelled))),
         Policy::validating("probe-cancelled")
-            .description("Says whether a sleep was cancelled.")
+            .description("Reports whether a sleep was cancelled.")
             .inputs(Claim::nothing())
             .settings::<TokenSettings>()
-            .judge(move |_, settings| was_cancelled(settings, &called)),
+            .judge(move |_, settings| was_cancelled(settings, &tokens)),
         Policy::validating("probe-panic")
             .description("Panics.")
             .inputs(Claim::nothing())
@@ -59,7 +59,7 @@ pub(crate) fn policies() -> Vec<Policy> {
             .settings::<FloodSettings>()
             .judge(|_, settings| deny("x".repeat(settings.bytes))),
         Policy::validating("probe-settings")
-            .description("Has settings in which much can be wrong.")
+            .description("Has settings of several types, and a further check.")
             .inputs(Claim::nothing())
             .settings::<OddSettings>()
             .check(|settings, findings| {
@@ -110,7 +110,7 @@ struct AnswerSettings {
     cache: Json,
 }
 
-/// One that denies or allows, with all that the settings add.
+/// An allow or deny, with the warnings, audit annotations and cache hint of the settings.
 macro_rules! noted {
     ($answer:expr, $settings:expr) => {{
         let mut answer = $answer.warnings($settings.warnings.clone());
@@ -177,13 +177,13 @@ struct SleepSettings {
     token: String,
 }
 
-/// Remembers a sleep that ends before its time.
-struct Asleep {
+/// Stores the token of a cancelled sleep when it is dropped.
+struct CancelRecorder {
     token: Option<String>,
     cancelled: Cancelled,
 }
 
-impl Drop for Asleep {
+impl Drop for CancelRecorder {
     fn drop(&mut self) {
         let Some(token) = self.token.take() else { return };
         let mut cancelled = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,9 +195,9 @@ impl Drop for Asleep {
 }
 
 async fn sleep(settings: Arc<SleepSettings>, cancelled: Cancelled) {
-    let mut asleep = Asleep { token: Some(settings.token.clone()), cancelled };
+    let mut recorder = CancelRecorder { token: Some(settings.token.clone()), cancelled };
     tokio::time::sleep(Duration::from_secs_f64(settings.seconds.clamp(0.0, LONGEST_SLEEP))).await;
-    asleep.token = None;
+    recorder.token = None;
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -222,7 +222,7 @@ struct FloodSettings {
 struct OddSettings {
     odd: i64,
     #[serde(default)]
-    #[allow(dead_code, reason = "there to be converted")]
+    #[allow(dead_code, reason = "only converted")]
     name: Option<String>,
     #[serde(default)]
     deprecated: Option<bool>,

@@ -1,14 +1,12 @@
-//! What a policy is sent: the parts of an AdmissionRequest that it claims, as the gateway cuts them out.
+//! The document of a policy: the parts of an AdmissionRequest that it claims, as the gateway selects them.
 //!
-//! * `kind`, `resource`, `subResource`, `operation` and `dryRun` always; `uid` never; `namespaceObject` only if it is
-//!   named.
-//! * A claimed value that exists appears, and so does every existing object or array on the way to one. What does not
-//!   exist does not appear. Order stays.
-//! * Arrays keep length and positions: an element that no claim reaches is `{}`, `[]` or null, by its own kind.
+//! * `kind`, `resource`, `subResource`, `operation` and `dryRun` are always present; `uid` never; `namespaceObject` only
+//!   if it is claimed.
+//! * A claimed value that exists is present, and so is every existing object or array on its path. Order is kept.
+//! * Arrays keep length and positions: an element that no claim reaches is `{}`, `[]` or null, by its type.
 //! * Where claims overlap, the wider wins.
 //!
-//! The gateway does this; here it serves tests, so that a policy which reads more than it claims fails before it is
-//! deployed.
+//! The gateway does this; `testing` repeats it, so that a policy that reads more than it claims fails its tests.
 
 use crate::claims::Claim;
 use crate::json::{Json, Map};
@@ -17,14 +15,14 @@ use crate::pointers::tokens;
 /// Members of every document.
 const ALWAYS: [&str; 5] = ["kind", "resource", "subResource", "operation", "dryRun"];
 
-/// What "everything" does not hold: nobody is sent the one, and the other is no member of the request itself.
-const NEVER_CALLED: [&str; 2] = ["uid", "namespaceObject"];
+/// Not part of "everything": `uid` is never sent, and `namespaceObject` is no member of the request itself.
+const NOT_IN_EVERYTHING: [&str; 2] = ["uid", "namespaceObject"];
 
-/// The document of a request for a policy with these inputs; not said is everything.
+/// The document of a request for a policy with these inputs; without a claim, everything.
 pub(crate) fn document_of(request: &Map, inputs: &Claim) -> Map {
     let Claim::Pointers(pointers) = inputs else {
-        let called = request.iter().filter(|(name, _)| !NEVER_CALLED.contains(&name.as_str()));
-        return called.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let sent = request.iter().filter(|(name, _)| !NOT_IN_EVERYTHING.contains(&name.as_str()));
+        return sent.map(|(name, value)| (name.clone(), value.clone())).collect();
     };
     let always = ALWAYS.iter().map(|name| vec![(*name).to_owned()]);
     let paths: Vec<Vec<String>> = always.chain(pointers.iter().map(|place| tokens(place))).collect();
@@ -45,7 +43,7 @@ fn members(value: &Map, paths: &[&[String]]) -> Map {
     found
 }
 
-/// What the paths reach of a value; of one that they do not reach, its kind.
+/// The part of a value that the paths reach; of a value that none reaches, an empty one of its type.
 fn cut(value: &Json, paths: &[&[String]]) -> Json {
     if paths.iter().any(|path| path.is_empty()) {
         return value.clone();
@@ -61,7 +59,7 @@ fn cut(value: &Json, paths: &[&[String]]) -> Json {
     }
 }
 
-/// The paths that go through this member or element, from there on.
+/// The rests of the paths that pass through this member or element.
 fn below<'a>(paths: &[&'a [String]], name: &str) -> Vec<&'a [String]> {
     let through = paths.iter().filter(|path| path.first().is_some_and(|token| token == name || token == "*"));
     through.map(|path| &path[1..]).collect()

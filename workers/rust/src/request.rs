@@ -1,9 +1,8 @@
-//! The document that a policy judges: a part of a Kubernetes AdmissionRequest, typed.
+//! A policy's document: the granted and claimed parts of a Kubernetes AdmissionRequest, typed.
 //!
-//! A document holds what the operator granted and the policy claimed, so every member may be missing: then it is None,
-//! like a member that is null. (Kubernetes leaves `name`, `namespace` and `subResource` out when they are empty, and
-//! sends `null` for an `object` that there is not, as on DELETE.) The small members are read when the request is built;
-//! objects when they are asked for, in whatever type the policy wants them.
+//! Any member can be missing; then it is None, like a member that is null. (Kubernetes omits `name`, `namespace` and
+//! `subResource` if they are empty, and sends `null` for a missing `object`, as on DELETE.) The small members are parsed
+//! when the request is built; objects when the policy reads them, in the type that it chooses.
 
 use std::fmt::{self, Debug, Display, Formatter};
 use std::sync::Arc;
@@ -17,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::json::Json;
 
-/// A document that is not JSON, or a member of it that is not what an AdmissionRequest, or the policy, holds there.
+/// The document is not JSON, or a member has another type than in an AdmissionRequest, or than the policy expects.
 ///
-/// The gateway's fault, or the policy's that asked for the wrong type. The text is safe to show: it holds names and
+/// An error of the gateway, or of a policy that reads the wrong type. The text is safe to show: it contains names and
 /// types, never values. A policy may return it (`?`), which makes its outcome a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidDocument(String);
@@ -50,7 +49,7 @@ pub struct GroupVersionKind {
     pub kind: String,
 }
 
-/// A metav1.GroupVersionResource: which resource is asked for. The core group is `""`.
+/// A metav1.GroupVersionResource: which resource is requested. The core group is `""`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct GroupVersionResource {
@@ -62,7 +61,8 @@ pub struct GroupVersionResource {
     pub resource: String,
 }
 
-/// An authentication.k8s.io/v1 UserInfo: who calls. A field that is empty, or was not granted, is None.
+/// An authentication.k8s.io/v1 UserInfo: the user who makes the request. A field that is empty, or was not granted, is
+/// None.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub struct UserInfo {
     /// The name.
@@ -71,11 +71,11 @@ pub struct UserInfo {
     pub uid: Option<String>,
     /// The groups.
     pub groups: Option<Vec<String>>,
-    /// What an authenticator adds.
+    /// Further attributes from the authenticator.
     pub extra: Option<IndexMap<String, Vec<String>>>,
 }
 
-/// One document. Cheap to clone: what it holds is shared.
+/// The request that a policy judges. Clones share its content.
 #[derive(Clone)]
 pub struct Request(Arc<Parts>);
 
@@ -127,7 +127,7 @@ macro_rules! objects {
         $(#[$doc])*
         ///
         /// # Errors
-        /// It is no `T`; a policy may let that pass (`?`), and has failed then.
+        /// The member is not a `T`; a policy may return the error (`?`), which makes its outcome a failure.
         pub fn $name<T: DeserializeOwned>(&self) -> Result<Option<T>, InvalidDocument> {
             self.member($member)
         }
@@ -135,7 +135,7 @@ macro_rules! objects {
 }
 
 impl Request {
-    /// A request of a document's JSON text, one object in UTF-8, and the uid for logs.
+    /// A request from a document's JSON text, one object in UTF-8, and the uid for logs.
     pub(crate) fn new(raw: Bytes, uid: String, cancelled: CancellationToken) -> Result<Self, InvalidDocument> {
         let members = members_of(&raw)?;
         let head = Head {
@@ -157,11 +157,11 @@ impl Request {
     texts! {
         /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
         operation
-        /// The subresource, such as `status` or `ephemeralcontainers`; None: the resource itself.
+        /// The subresource, such as `status` or `ephemeralcontainers`; None for the resource itself.
         sub_resource
-        /// The subresource as the client called.
+        /// The subresource of the original API request.
         request_sub_resource
-        /// The object's name. None where the API server makes it (generateName, mutating), and on a deletecollection.
+        /// The object's name. None if the API server generates it (generateName, mutating), and on a deletecollection.
         name
         /// The namespace; None for cluster-scoped objects, a Namespace's own name for Namespaces.
         namespace
@@ -170,13 +170,13 @@ impl Request {
     values! {
         /// The kind of the object: for a subresource its own, such as Scale or Eviction.
         kind: GroupVersionKind
-        /// The resource that is asked for, in the version that the policy matched.
+        /// The requested resource, in the version that the policy matched.
         resource: GroupVersionResource
-        /// The kind in the version in which the client called (differs from `kind` under matchPolicy Equivalent).
+        /// The kind of the original API request (differs from `kind` under matchPolicy Equivalent).
         request_kind: GroupVersionKind
-        /// The resource in the version in which the client called.
+        /// The resource of the original API request.
         request_resource: GroupVersionResource
-        /// Who calls.
+        /// The user who makes the request.
         user_info: UserInfo
     }
 
@@ -188,11 +188,11 @@ impl Request {
         old_object = "oldObject"
         /// The operation's options, such as a metav1.CreateOptions.
         options = "options"
-        /// The Namespace (its name and labels), for a policy that names `/namespaceObject` in its inputs.
+        /// The Namespace (its name and labels), for a policy that claims `/namespaceObject`.
         namespace_object = "namespaceObject"
     }
 
-    /// Whether nothing will be stored.
+    /// Whether the request is a dry run, which stores nothing.
     #[must_use]
     pub fn dry_run(&self) -> Option<bool> {
         self.0.head.dry_run
@@ -201,7 +201,7 @@ impl Request {
     /// A member by its name in the AdmissionRequest, unknown ones included.
     ///
     /// # Errors
-    /// It is no `T`.
+    /// The member is not a `T`.
     pub fn member<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, InvalidDocument> {
         read(&self.0.members, name)
     }
@@ -209,39 +209,39 @@ impl Request {
     /// The whole document.
     ///
     /// # Errors
-    /// It is nested too deeply.
+    /// The document is nested too deeply.
     pub fn document(&self) -> Result<Json, InvalidDocument> {
         serde_json::from_slice(&self.0.raw).map_err(|error| InvalidDocument(format!("the document: {error}")))
     }
 
-    /// The document's JSON text, as it was sent.
+    /// The document's JSON text as it was sent.
     #[must_use]
     pub fn raw(&self) -> &Bytes {
         &self.0.raw
     }
 
-    /// The AdmissionRequest's uid, for logs. A verdict must not depend on it: it differs in each call.
+    /// The AdmissionRequest's uid, for logs. A verdict must not depend on it: it differs in each request.
     #[must_use]
     pub fn uid(&self) -> &str {
         &self.0.uid
     }
 
-    /// Cancelled when nobody waits for the answer any more, for what the policy has started elsewhere (a task of its
-    /// own, a thread): its own future is dropped then.
+    /// Cancelled when the gateway no longer waits for the answer. The policy's future is dropped then; the token is for
+    /// work that it has started elsewhere (another task, a thread).
     #[must_use]
     pub fn cancelled(&self) -> &CancellationToken {
         &self.0.cancelled
     }
 }
 
-/// How large and for which log line; never the content, which may be a Secret.
+/// The size and uid; never the content, which may be a Secret.
 impl Debug for Request {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "Request of {} bytes, uid {:?}", self.0.raw.len(), self.0.uid)
     }
 }
 
-/// The texts of a document's members. Of two with the same name the last one wins, as it does for the API server.
+/// The texts of a document's members. Of two with the same name the last one wins, as in the API server.
 fn members_of(raw: &Bytes) -> Result<IndexMap<String, Bytes>, InvalidDocument> {
     let members: IndexMap<String, &RawValue> = serde_json::from_slice(raw).map_err(|error| {
         let what = if error.is_data() { "another JSON value" } else { "no JSON" };
@@ -255,7 +255,7 @@ fn read<T: DeserializeOwned>(members: &IndexMap<String, Bytes>, name: &str) -> R
     let Some(text) = members.get(name) else { return Ok(None) };
     let mut source = serde_json::Deserializer::from_slice(text);
     serde_path_to_error::deserialize(&mut source).map_err(|error| {
-        // serde's own text quotes what it found, which may be a Secret.
+        // serde's own message quotes the value, which may be a Secret.
         let place = error.path().to_string();
         let place = if place == "." { name.to_owned() } else { format!("{name}.{place}") };
         let (line, column) = (error.inner().line(), error.inner().column());

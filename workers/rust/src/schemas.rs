@@ -1,7 +1,7 @@
-//! The JSON Schema of a settings type, and all that keeps a value from fulfilling it.
+//! The JSON Schema of a settings type, and all errors of a value by it.
 //!
-//! It knows the words that schemars writes for serde's types, and passes over the others: whether settings are accepted
-//! is serde's to say, and this only finds every mistake in what serde has refused.
+//! It implements the keywords that schemars writes for serde's types, and ignores others. serde decides whether settings
+//! are accepted; the schema only finds all errors in settings that serde has rejected.
 
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use crate::json::{Json, Map, quoted};
 use crate::pointers::pointer;
 use crate::settings::SettingsError;
 
-/// Levels that are walked: a type may hold itself, settings are finite, and nobody writes them so deep.
+/// The most levels that are checked: a type may be recursive, and settings are not nested so deep.
 const DEEPEST: usize = 64;
 
 #[derive(Clone)]
@@ -31,8 +31,8 @@ impl Schema {
         self.resolved(&self.0)["type"] == "object"
     }
 
-    /// All that is wrong with a value, each at its place.
-    pub(crate) fn mistakes(&self, value: &Json) -> Vec<SettingsError> {
+    /// All errors of a value, each at its place.
+    pub(crate) fn errors(&self, value: &Json) -> Vec<SettingsError> {
         let mut found = Vec::new();
         self.walk(value, &self.0, &[], &mut found);
         found
@@ -56,7 +56,7 @@ impl Schema {
         for part in schema["allOf"].as_array().into_iter().flatten() {
             self.walk(value, part, place, found);
         }
-        if let Some(message) = mistake(value, schema) {
+        if let Some(message) = error(value, schema) {
             found.push(SettingsError { pointer: pointer(place), message });
             return;
         }
@@ -94,18 +94,18 @@ impl Schema {
         }
     }
 
-    /// One of several forms: fulfilled if one is; of an optional one, or one that has the value's type, its own mistakes.
+    /// One of several forms: valid if one is; otherwise the errors of an optional form, or of one that has the value's type.
     fn walk_forms(&self, value: &Json, forms: &[Value], place: &[String], found: &mut Vec<SettingsError>) {
         let mut closest: Option<Vec<SettingsError>> = None;
         for form in forms {
-            let mut mistakes = Vec::new();
-            self.walk(value, form, place, &mut mistakes);
-            if mistakes.is_empty() {
+            let mut errors = Vec::new();
+            self.walk(value, form, place, &mut errors);
+            if errors.is_empty() {
                 return;
             }
-            let is_inside = mistakes.iter().all(|mistake| mistake.pointer.len() > pointer(place).len());
+            let is_inside = errors.iter().all(|error| error.pointer.len() > pointer(place).len());
             if is_inside || (closest.is_none() && self.resolved(form)["type"] != "null") {
-                closest = Some(mistakes);
+                closest = Some(errors);
             }
         }
         found.extend(closest.into_iter().flatten());
@@ -116,8 +116,8 @@ fn below(place: &[String], name: &str) -> Vec<String> {
     place.iter().cloned().chain([name.to_owned()]).collect()
 }
 
-/// What is wrong with a value as far as its own type and range go.
-fn mistake(value: &Json, schema: &Value) -> Option<String> {
+/// The error in a value's own type or range.
+fn error(value: &Json, schema: &Value) -> Option<String> {
     let types: Vec<&str> = match &schema["type"] {
         Value::String(name) => vec![name],
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
@@ -152,7 +152,7 @@ fn is_type(value: &Json, name: &str) -> bool {
     }
 }
 
-/// A value in a message: what is small as it is, what is large by its type.
+/// A value in a message: a small one as it is, a large one by its type.
 fn shown(value: &Json) -> String {
     match value {
         Json::String(text) if text.len() <= 64 => quoted(text),

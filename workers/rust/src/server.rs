@@ -1,7 +1,7 @@
-//! A worker on its address, and its orderly end (`stages`).
+//! A served worker and its graceful shutdown (`stages`).
 //!
-//! The connections are hyper's, one task each; what they call is put together in `service`. (tonic's own server would
-//! choose for us what becomes of a deadline, of a certificate that changes, and of calls that are open at the end.)
+//! hyper serves the connections, one task each; `service` dispatches their calls. (tonic's own server leaves no choice
+//! about deadlines, renewed certificates, and calls that are open at shutdown.)
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -23,29 +23,29 @@ use crate::service::Service;
 use crate::stages::{Activity, Stage, Stages, reached};
 use crate::tls::{HANDSHAKE, Tls, TlsFiles};
 
-/// Calls that a connection may have beside those of calls: descriptions, settings, health, and calls that are refused.
+/// HTTP/2 streams of a connection besides policy calls: descriptions, settings, health, and refused calls.
 const OTHER_CALLS: usize = 1024;
 
-/// How often a connection on which nothing happens is called whether anybody is there, and how long it may take to say
-/// so. Without it the streams of a gateway whose node has died would be open for ever.
+/// Keepalive: the worker pings an idle connection after the first time, and closes it if no reply arrives within the
+/// second. Otherwise the streams of a gateway on a failed node would stay open for ever.
 const PING: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(20));
 
-/// Between two looks whether a worker that is leaving is quiet.
-const LOOK: Duration = Duration::from_millis(20);
+/// Between two checks whether a stopping worker is quiet.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// After a connection could not be accepted: mostly there are no more files to be had, and trying at once takes a core.
+/// After a failed accept: the usual cause is the limit of open files, and an immediate retry would use a whole core.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How a worker is served.
+/// Options of [`Worker::serve`](crate::Worker::serve).
 #[derive(Debug, Clone, Default)]
 pub struct ServeOptions {
-    /// How much it takes on.
+    /// The limits of the worker.
     pub limits: Limits,
-    /// TLS; None: whoever connects is believed.
+    /// TLS; None: no TLS, and every client is served.
     pub tls: Option<TlsFiles>,
 }
 
-/// A worker that is served. Dropping it ends it at once; [`stop`](Self::stop) in an orderly way.
+/// A served worker. Dropping it ends it at once; [`stop`](Self::stop) stops it gracefully.
 #[derive(Debug)]
 pub struct Serving {
     address: String,
@@ -55,7 +55,7 @@ pub struct Serving {
     task: JoinHandle<()>,
 }
 
-/// What is served.
+/// The served part of a worker.
 pub(crate) struct Served {
     pub(crate) worker: String,
     pub(crate) version: String,
@@ -83,35 +83,35 @@ impl Serving {
         Ok(Self { address: found.to_string(), stage, activity, grace: limits.grace_period, task })
     }
 
-    /// The address for a gRPC client, with the port that was found where 0 was asked for.
+    /// The target for a gRPC client; port 0 is replaced by the port that the system chose.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Ends it in an orderly way: says NOT_SERVING, answers what still comes, finishes what is open; and cancels what is
-    /// still open after the grace period.
+    /// Stops gracefully: reports NOT_SERVING, answers new calls for a moment, finishes open ones, and cancels those that
+    /// are still open after the grace period.
     pub async fn stop(mut self) {
         let began = Instant::now();
         let end = began + self.grace;
         self.stage.send_replace(Stage::Leaving);
         while !self.activity.is_quiet(began) && Instant::now() < end && !self.task.is_finished() {
-            tokio::time::sleep_until((Instant::now() + LOOK).min(end)).await;
+            tokio::time::sleep_until((Instant::now() + POLL_INTERVAL).min(end)).await;
         }
         self.stage.send_replace(Stage::Closing);
         if tokio::time::timeout_at(end, &mut self.task).await.is_err() {
-            tracing::warn!("the grace period of {} s is over: what is open is cancelled", self.grace.as_secs_f64());
+            tracing::warn!("the grace period of {} s is over: open calls are cancelled", self.grace.as_secs_f64());
         }
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        self.task.abort(); // with it go the listener and all connections, which are in its JoinSet
+        self.task.abort(); // also drops the listener and all connections, which are in its JoinSet
     }
 }
 
-/// Takes connections until the worker closes, and then lets them finish.
+/// Accepts connections until the worker closes, and waits until they have finished.
 async fn accept(listener: Listener, tls: Option<Arc<Tls>>, service: Arc<Service>, mut stages: Stages) {
     let mut connections = JoinSet::new();
     let mut watch = JoinSet::new();
@@ -128,7 +128,7 @@ async fn accept(listener: Listener, tls: Option<Arc<Tls>>, service: Arc<Service>
                     connections.spawn(secured(connection, tls.clone(), Arc::clone(&service), peer, stages.clone()));
                 }
                 Err(error) => {
-                    tracing::warn!("a connection could not be accepted: {error}");
+                    tracing::warn!("cannot accept a connection: {error}");
                     tokio::time::sleep(PAUSE).await;
                 }
             },
@@ -139,7 +139,7 @@ async fn accept(listener: Listener, tls: Option<Arc<Tls>>, service: Arc<Service>
     while connections.join_next().await.is_some() {}
 }
 
-/// One connection, behind TLS where there is any.
+/// Serves one connection, with TLS if it is configured.
 async fn secured(
     connection: Box<dyn Connection>,
     tls: Option<Arc<Tls>>,
@@ -157,11 +157,11 @@ async fn secured(
     }
 }
 
-/// One connection, until its peer has gone or the worker closes and nothing of it is open.
+/// Serves one connection until its peer closes it, or the worker closes and its open calls have finished.
 async fn connected(connection: Box<dyn Connection>, service: Arc<Service>, peer: Arc<str>, mut stages: Stages) {
     let calls = u32::try_from(service.limits.in_flight + OTHER_CALLS).unwrap_or(u32::MAX);
     let name = Arc::clone(&peer);
-    let calling = service_fn(move |request| {
+    let handler = service_fn(move |request| {
         let (service, peer) = (Arc::clone(&service), Arc::clone(&peer));
         async move { Ok::<_, Infallible>(service.call(request, peer).await) }
     });
@@ -171,7 +171,7 @@ async fn connected(connection: Box<dyn Connection>, service: Arc<Service>, peer:
         .max_pending_accept_reset_streams(OTHER_CALLS)
         .keep_alive_interval(PING.0)
         .keep_alive_timeout(PING.1)
-        .serve_connection(TokioIo::new(connection), calling);
+        .serve_connection(TokioIo::new(connection), handler);
     let mut serving = pin!(serving);
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,

@@ -1,8 +1,8 @@
-//! The contract's four calls and those of health, for one worker.
+//! The contract's four RPCs and those of health, for one worker.
 //!
-//! A message that cannot be read is INVALID_ARGUMENT, one that is too large or one call too many RESOURCE_EXHAUSTED, and
-//! no answer in time DEADLINE_EXCEEDED; everything else is an answer. A gRPC status is a failure of the call and never a
-//! verdict.
+//! A message that cannot be decoded gets INVALID_ARGUMENT; a message that is too large, or a call beyond the limit,
+//! RESOURCE_EXHAUSTED; a call beyond its deadline DEADLINE_EXCEEDED. Every other call gets an answer. A gRPC status is a
+//! failure of the call and never a verdict.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -29,9 +29,9 @@ use crate::health;
 use crate::judging::{Begun, Judge, Policies};
 use crate::limits::{InFlight, Limits};
 use crate::stages::{Activity, Stages};
-use crate::stream::Conversation;
+use crate::stream::ReviewStream;
 
-/// Serves the calls of all connections.
+/// Serves the RPCs of all connections.
 pub(crate) struct Service {
     pub(crate) description: DescribeResponse,
     pub(crate) policies: Policies,
@@ -42,9 +42,9 @@ pub(crate) struct Service {
     pub(crate) activity: Arc<Activity>,
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "what tonic wants of a call")]
+#[allow(clippy::unnecessary_wraps, reason = "tonic's signature of an RPC")]
 impl Service {
-    /// What `Describe` says, made once: it must be cheap, and must not fail while the worker can judge.
+    /// The response of `Describe`, made once: it must be cheap, and must not fail while the worker can judge.
     pub(crate) fn description_of(worker: &str, version: &str, policies: &Policies) -> DescribeResponse {
         DescribeResponse {
             worker: worker.to_owned(),
@@ -53,7 +53,7 @@ impl Service {
         }
     }
 
-    /// One call of whatever name.
+    /// Dispatches one RPC by its path.
     pub(crate) async fn call(
         self: Arc<Self>,
         request: http::Request<Incoming>,
@@ -65,30 +65,30 @@ impl Service {
         };
         match (service, method) {
             (NAME, "Describe") => {
-                let describe = async move |called: Request<DescribeRequest>| self.describe(called.get_ref(), &peer);
+                let describe = async move |request: Request<DescribeRequest>| self.describe(request.get_ref(), &peer);
                 grpc(&Limits::default()).unary(Unary(describe), request).await
             }
             (NAME, "ValidateSettings") => {
                 let mut grpc = grpc(&self.limits);
-                readable(grpc.unary(Unary(async move |called| self.validate(called)), request).await)
+                readable(grpc.unary(Unary(async move |request| self.validate(request)), request).await)
             }
             (NAME, "Review") => {
                 let mut grpc = grpc(&self.limits);
-                readable(grpc.unary(Unary(async move |called| self.review(called).await), request).await)
+                readable(grpc.unary(Unary(async move |request| self.review(request).await), request).await)
             }
             (NAME, "ReviewStream") => {
                 let mut grpc = grpc(&self.limits);
-                grpc.streaming(Many(async move |called| self.review_stream(called)), request).await
+                grpc.streaming(Many(async move |request| self.review_stream(request)), request).await
             }
             (health::SERVICE, "Check") => {
-                let check = async move |called: Request<health::HealthCheckRequest>| {
-                    health::check(called.get_ref(), &self.stages).map(Response::new)
+                let check = async move |request: Request<health::HealthCheckRequest>| {
+                    health::check(request.get_ref(), &self.stages).map(Response::new)
                 };
                 grpc(&Limits::default()).unary(Unary(check), request).await
             }
             (health::SERVICE, "Watch") => {
-                let watch = async move |called: Request<health::HealthCheckRequest>| {
-                    Ok(Response::new(health::watch(called.get_ref(), &self.stages)))
+                let watch = async move |request: Request<health::HealthCheckRequest>| {
+                    Ok(Response::new(health::watch(request.get_ref(), &self.stages)))
                 };
                 grpc(&Limits::default()).server_streaming(Unary(watch), request).await
             }
@@ -122,22 +122,22 @@ impl Service {
         Ok(Response::new(answer))
     }
 
-    /// Exactly one call. When nobody waits for the call any more, this future is dropped, and the policy's with it.
+    /// One call. When the client cancels it, this future is dropped, and the policy's with it.
     async fn review(&self, request: Request<ReviewRequest>) -> Result<Response<ReviewResponse>, Status> {
         let _open = self.activity.open();
-        let Some(_place) = self.in_flight.enter() else {
+        let Some(_permit) = self.in_flight.enter() else {
             return Err(Status::resource_exhausted(self.in_flight.refusal()));
         };
         let timeout = timeout_of(request.metadata())?;
         let traceparent = request.metadata().get("traceparent").and_then(|value| value.to_str().ok());
         let traceparent = traceparent.unwrap_or_default().to_owned();
-        let mut policy_call = request.into_inner().call.unwrap_or_default();
+        let mut call = request.into_inner().call.unwrap_or_default();
         // "document_index and timeout are not used here."
-        let document = match policy_call.document_source.take() {
+        let document = match call.document_source.take() {
             Some(DocumentSource::Document(document)) => Some(document),
             _ => None,
         };
-        let outcome = match self.judge.begin(policy_call, document, &traceparent) {
+        let outcome = match self.judge.begin(call, document, &traceparent) {
             Begun::Known(outcome) => outcome,
             Begun::Waiting(waiting) => match timeout {
                 None => waiting.await,
@@ -147,20 +147,20 @@ impl Service {
         Ok(Response::new(ReviewResponse { outcome: Some(outcome) }))
     }
 
-    /// Many calls.
+    /// A stream of calls.
     fn review_stream(
         &self,
         request: Request<Streaming<ReviewStreamRequest>>,
     ) -> Result<Response<Answers<ReviewStreamResponse>>, Status> {
         let (sender, receiver) = mpsc::channel(1);
-        let conversation = Conversation::new(
+        let stream = ReviewStream::new(
             Arc::clone(&self.judge),
             Arc::clone(&self.in_flight),
             &self.limits,
             self.stages.clone(),
             Arc::clone(&self.activity),
         );
-        tokio::spawn(conversation.run(request.into_inner(), sender));
+        tokio::spawn(stream.run(request.into_inner(), sender));
         Ok(Response::new(Answers::new(receiver)))
     }
 }
@@ -178,7 +178,7 @@ where
     Grpc::new(Messages::default()).apply_max_message_size_config(most, most)
 }
 
-/// The answer to a message that was too large in gRPC's own code for that; tonic says OUT_OF_RANGE.
+/// The status for a message that is too large: RESOURCE_EXHAUSTED, as gRPC defines it, for tonic's OUT_OF_RANGE.
 pub(crate) fn too_large(status: Status) -> Status {
     if status.code() == Code::OutOfRange { Status::resource_exhausted(status.message()) } else { status }
 }
@@ -191,7 +191,7 @@ fn readable(mut response: http::Response<Body>) -> http::Response<Body> {
     response
 }
 
-/// A function as tonic's service with one message in.
+/// A function as tonic's service with one request message.
 struct Unary<F>(F);
 
 impl<F, W, In, Out> UnaryService<In> for Unary<F>
@@ -221,7 +221,7 @@ where
     }
 }
 
-/// A function as tonic's service with many messages in and out.
+/// A function as tonic's bidirectional streaming service.
 struct Many<F>(F);
 
 impl<F, W, In, Out> StreamingService<In> for Many<F>
@@ -238,7 +238,7 @@ where
     }
 }
 
-/// The messages of a stream, as they are put into its channel.
+/// The response messages of a stream, from a channel.
 pub(crate) struct Answers<T>(mpsc::Receiver<Result<T, Status>>);
 
 impl<T> Answers<T> {

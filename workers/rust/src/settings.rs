@@ -1,8 +1,8 @@
-//! A policy's settings: JSON from the operator's configuration, converted and checked before anything is judged.
+//! A policy's settings: JSON from the operator's configuration, converted and checked before the policy is called.
 //!
-//! Settings are one JSON object, never empty: no settings are `{}`. The same conversion runs in `ValidateSettings` (when
-//! the configuration is loaded) and before the first call. serde decides whether settings convert; where they do not, the
-//! type's schema says all that is wrong at once, each at its place, since serde stops at the first mistake.
+//! Settings are one JSON object; no settings are `{}`. The same conversion runs in `ValidateSettings` (when the
+//! configuration is loaded) and before the first call. serde decides whether settings convert. If not, the type's schema
+//! finds all errors, each at its place, since serde stops at the first.
 
 use std::any::Any;
 use std::fmt::{self, Display, Formatter};
@@ -24,20 +24,20 @@ use crate::schemas::Schema;
 #[serde(deny_unknown_fields)]
 pub struct NoSettings {}
 
-/// One thing that is wrong with settings.
+/// One error in settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsError {
-    /// Where, as a JSON Pointer (RFC 6901) over the settings, such as `/labels/team`; empty: the settings as a whole.
+    /// A JSON Pointer (RFC 6901) over the settings, such as `/labels/team`; empty: the settings as a whole.
     pub pointer: String,
     /// What is expected and what was found, in one sentence.
     pub message: String,
 }
 
-/// The operator's fault: all that is wrong with a policy's settings. Never empty.
+/// An error of the operator: all errors in a policy's settings. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidSettings(pub Vec<SettingsError>);
 
-/// What an author's own check finds: mistakes, and what is worth a warning.
+/// The findings of an author's own check: errors and warnings.
 #[derive(Debug, Default)]
 pub struct Findings {
     errors: Vec<SettingsError>,
@@ -45,12 +45,12 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Something is wrong, at a JSON Pointer over the settings (empty: the settings as a whole).
+    /// Reports an error at a JSON Pointer over the settings (empty: the settings as a whole).
     pub fn error(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
         self.errors.push(SettingsError { pointer: pointer.into(), message: message.into() });
     }
 
-    /// The operator should know something about settings that are accepted, such as a deprecated member.
+    /// Reports a warning about settings that are accepted, such as a deprecated member.
     pub fn warning(&mut self, message: impl Into<String>) {
         self.warnings.push(message.into());
     }
@@ -72,12 +72,12 @@ impl Display for InvalidSettings {
 
 impl std::error::Error for InvalidSettings {}
 
-/// Converted settings, of whatever type their policy has.
+/// Converted settings, of their policy's type.
 pub(crate) type Converted = Arc<dyn Any + Send + Sync>;
 
 type Read = dyn Fn(&[u8]) -> Result<(Converted, Vec<String>), InvalidSettings> + Send + Sync;
 
-/// What a policy's settings must be.
+/// The schema and the conversion of a policy's settings.
 #[derive(Clone)]
 pub(crate) struct SettingsType {
     /// A JSON Schema (2020-12), as JSON text.
@@ -88,7 +88,7 @@ pub(crate) struct SettingsType {
 }
 
 impl SettingsType {
-    /// The settings that are a `S`, with the author's check.
+    /// Settings of type `S`, with the author's check.
     pub(crate) fn new<S>(check: Option<Arc<Check<S>>>) -> Self
     where
         S: DeserializeOwned + JsonSchema + Send + Sync + 'static,
@@ -103,7 +103,7 @@ impl SettingsType {
         Self { schema: text, is_object, read: Arc::new(read) }
     }
 
-    /// Settings out of their JSON text, and what the operator should be warned about; or all that is wrong with them.
+    /// Converts and checks settings; returns them with warnings, or all errors.
     pub(crate) fn read(&self, text: &[u8]) -> Result<(Converted, Vec<String>), InvalidSettings> {
         (self.read)(text)
     }
@@ -132,7 +132,7 @@ fn converted<S: DeserializeOwned>(text: &[u8], schema: &Schema) -> Result<(S, Ve
             Ok((settings, warnings.collect()))
         }
         Err(error) => {
-            let mut errors = schema.mistakes(&value);
+            let mut errors = schema.errors(&value);
             if errors.is_empty() {
                 let message = error.to_string();
                 let message = message.split(" at line ").next().unwrap_or_default().to_owned();
@@ -143,7 +143,7 @@ fn converted<S: DeserializeOwned>(text: &[u8], schema: &Schema) -> Result<(S, Ve
     }
 }
 
-/// Runs the author's check; its warnings.
+/// Runs the author's check, and returns its warnings.
 fn checked<S>(settings: &S, check: Option<&Check<S>>) -> Result<Vec<String>, InvalidSettings> {
     let Some(check) = check else { return Ok(Vec::new()) };
     let mut findings = Findings::default();

@@ -1,7 +1,7 @@
-//! The span of a policy: `admission.worker/POLICY`, a child of the gateway's, current while the function runs.
+//! The span of a policy: `admission.worker/POLICY`, a child of the gateway's, active while the function runs.
 //!
-//! With the feature `opentelemetry` it is the language's own API, which does nothing until the author's program sets up a
-//! provider. Without it there are no spans, and the same names do nothing.
+//! With the feature `opentelemetry` it uses OpenTelemetry's API, which does nothing until the program sets up a provider.
+//! Without the feature the same functions do nothing.
 
 #[cfg(feature = "opentelemetry")]
 pub(crate) use with_opentelemetry::{Span, current_traceparent};
@@ -15,7 +15,7 @@ mod with_opentelemetry {
     };
     use opentelemetry::{Context, KeyValue, global};
 
-    /// The span of one call. One that is dropped without an end, because nobody waits any more, ends then.
+    /// The span of one call. The span of a cancelled call ends when it is dropped.
     pub(crate) struct Span(Context);
 
     impl Span {
@@ -36,7 +36,7 @@ mod with_opentelemetry {
             Self(parent.with_span(span))
         }
 
-        /// Runs a part of the policy's work with the span as the current one.
+        /// Runs a part of the policy's function with the span active.
         pub(crate) fn run<R>(&self, work: impl FnOnce() -> R) -> R {
             let _current = self.0.clone().attach();
             work()
@@ -52,7 +52,7 @@ mod with_opentelemetry {
         }
     }
 
-    /// The trace context that is current, as a `traceparent`; empty: there is none.
+    /// The `traceparent` of the active span; empty without one.
     pub(crate) fn current_traceparent() -> String {
         let context = Context::current();
         let span = context.span();
@@ -63,13 +63,13 @@ mod with_opentelemetry {
         format!("00-{}-{}-{:02x}", current.trace_id(), current.span_id(), current.trace_flags().to_u8())
     }
 
-    /// W3C Trace Context, section 3.2: `VERSION-TRACE_ID-PARENT_ID-FLAGS`, in lowercase hexadecimal. What is none is no
-    /// parent: "if parsing fails, the vendor creates a new traceparent".
+    /// W3C Trace Context, section 3.2: `VERSION-TRACE_ID-PARENT_ID-FLAGS`, in lowercase hexadecimal. None for an invalid
+    /// one: "if parsing fails, the vendor creates a new traceparent".
     fn remote(traceparent: &str) -> Option<SpanContext> {
         let parts: Vec<&str> = traceparent.split('-').collect();
         let is_hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
-        // A later version may hold more behind; "ff" is none; and version 00 holds exactly this.
+        // A later version may append to it, "ff" is invalid, and version 00 has exactly these parts.
         if !lengths.starts_with(&[2, 32, 16, 2]) || parts[0] == "ff" || (parts[0] == "00" && parts.len() != 4) {
             return None;
         }

@@ -1,12 +1,12 @@
-//! How a worker ends: lame-duck first, so that whoever still sends is still answered.
+//! The stages of a worker's shutdown. It begins in lame-duck mode, in which new calls are still answered.
 //!
-//! | stage | health | streams | connections |
+//! | stage | health | a stream ends | connections |
 //! | --- | --- | --- | --- |
-//! | serving | SERVING | until the peer half-closes, and nothing of them is open | taken |
-//! | leaving | NOT_SERVING | also until nothing of them is open and nothing has come for a while | taken |
-//! | closing | NOT_SERVING | as before | none are taken; those that are there finish what is open (GOAWAY) |
+//! | serving | SERVING | when the peer has half-closed it and no call is open | accepted |
+//! | leaving | NOT_SERVING | also when no call is open and none has arrived for `QUIET` | accepted |
+//! | closing | NOT_SERVING | as before | not accepted; existing ones finish their open calls (GOAWAY) |
 //!
-//! The gateway needs a moment to hear of it, then sends nothing more and half-closes its stream.
+//! The gateway needs a moment to notice NOT_SERVING; then it sends no more calls and half-closes its stream.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// For so long nothing has come before a worker that is leaving takes it that nothing more will: a gateway hears of
-/// NOT_SERVING over its watch within milliseconds, and a loaded one is given many of its loop's turns.
+/// The time without a call after which a leaving worker ends a stream. A gateway receives NOT_SERVING over its watch
+/// within milliseconds; a loaded one has time for many turns of its event loop.
 pub(crate) const QUIET: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,12 +28,12 @@ pub(crate) enum Stage {
 
 pub(crate) type Stages = watch::Receiver<Stage>;
 
-/// Waits until the worker has come so far. Whoever held the worker and is gone has ended it.
+/// Waits until the worker has reached a stage, or was dropped.
 pub(crate) async fn reached(stages: &mut Stages, stage: Stage) {
     let _ = stages.wait_for(|now| *now >= stage).await;
 }
 
-/// The calls of policies that are open, and when the last call came.
+/// The open policy calls, and when the last call arrived.
 #[derive(Debug)]
 pub(crate) struct Activity {
     open: AtomicUsize,
@@ -51,16 +51,16 @@ impl Activity {
 
     pub(crate) fn open(self: &Arc<Self>) -> OpenCall {
         self.open.fetch_add(1, Ordering::Relaxed);
-        self.called();
+        self.arrived();
         OpenCall(Arc::clone(self))
     }
 
-    /// A call has come.
-    pub(crate) fn called(&self) {
+    /// A call has arrived.
+    pub(crate) fn arrived(&self) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Whether nothing is open, and nothing has come since then nor for a while.
+    /// Whether no call is open, and none has arrived for [`QUIET`] after this instant.
     pub(crate) fn is_quiet(&self, since: Instant) -> bool {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         self.open.load(Ordering::Relaxed) == 0 && last.max(since).elapsed() >= QUIET

@@ -1,18 +1,19 @@
-//! One `ReviewStream`: many calls over one connection, each answered as soon as it is known.
+//! One `ReviewStream`: many calls over one stream, each answered as soon as its outcome is known.
 //!
 //! The rules:
 //!
 //! * An id is open from its call until its outcome is written. Each open id gets exactly one outcome, in any order: a
-//!   verdict, or a failure when its time is over, its document is not there, or the worker is full. A cancelled one gets
+//!   verdict, or a failure if its timeout is over, its document is missing, or the worker is full. A cancelled call gets
 //!   none.
-//! * An id that comes again while it is open is two questions with one name: the first is dropped and a failure is the
-//!   answer to both, since a verdict could be taken for the other's.
-//! * Plain functions run here, for a slice of time at once; then the stream is read and written again. Whatever waits is
-//!   a task of its own. So an outcome waits for no other one, a plain function's excepted while it runs.
-//! * Everything that is known in one turn travels in one message, up to a size.
-//! * A gateway that does not read its answers is not read either: what is not written is bounded.
-//! * When the gateway half-closes, what is open is answered, and the stream ends; so it does when the worker is leaving
-//!   and nothing has come for a while. When the stream breaks, everything open is dropped, and so cancelled.
+//! * If an open id is used again, both calls get one failure and the first is cancelled, since the gateway could take the
+//!   verdict of one for the other's.
+//! * Synchronous functions run here for a time slice; then the stream is read and written again. Each `async` function is
+//!   a task of its own. So an outcome waits for another one only while a synchronous function runs.
+//! * Outcomes that are known in one turn are sent in one message, up to a size.
+//! * If the gateway does not read outcomes, the worker stops reading calls: unwritten outcomes are bounded.
+//! * When the gateway half-closes the stream, open calls are answered, and the stream ends. When the worker stops, the
+//!   stream still accepts calls, and ends when no call is open and none has arrived for [`QUIET`]. When the stream breaks,
+//!   all open calls are cancelled.
 
 mod calls;
 mod outbox;
@@ -32,12 +33,12 @@ use crate::stages::{Activity, OpenCall, QUIET, Stage, Stages, reached};
 
 use calls::Calls;
 
-/// Time for plain functions before the stream is read and written again: a hundred turns' overhead (10 µs), so it costs
-/// a hundredth; and less than anybody waiting for an answer over a network notices.
+/// Time for synchronous functions in one turn: a hundred times a turn's overhead (10 µs), and little compared with a
+/// network round trip.
 const SLICE: Duration = Duration::from_millis(1);
 
 /// Serves one stream.
-pub(crate) struct Conversation {
+pub(crate) struct ReviewStream {
     calls: Calls,
     stages: Stages,
     activity: Arc<Activity>,
@@ -47,7 +48,7 @@ pub(crate) struct Conversation {
     last: Instant,
 }
 
-impl Conversation {
+impl ReviewStream {
     pub(crate) fn new(
         judge: Arc<Judge>,
         in_flight: Arc<InFlight>,
@@ -60,7 +61,7 @@ impl Conversation {
         Self { calls, stages, activity, _open: open, is_leaving: false, no_more: false, last: Instant::now() }
     }
 
-    /// Answers until the gateway half-closes, the worker leaves, or the stream breaks.
+    /// Serves until the gateway half-closes, the worker leaves, or the stream breaks.
     pub(crate) async fn run(
         mut self,
         mut incoming: Streaming<ReviewStreamRequest>,
@@ -75,7 +76,7 @@ impl Conversation {
             let reads = !self.no_more && !self.calls.outbox.is_full();
             tokio::select! {
                 biased;
-                // The gateway has gone, and everything that is open with it.
+                // The stream has broken; dropping `self` cancels all open calls.
                 () = outgoing.closed() => return,
                 permit = outgoing.reserve(), if !self.calls.outbox.is_empty() => match permit {
                     Ok(permit) => permit.send(Ok(self.calls.outbox.batch())),
@@ -109,12 +110,12 @@ impl Conversation {
     fn take(&mut self, batch: ReviewStreamRequest) {
         let arrived = Instant::now();
         self.last = arrived;
-        self.activity.called();
+        self.activity.arrived();
         for item in batch.items {
             match item.item {
                 Some(request_item::Item::Call(call)) => self.calls.open(item.id, call, &batch.documents, arrived),
                 Some(request_item::Item::Cancel(_)) => self.calls.drop_call(item.id),
-                // Of a newer contract: "fields unknown to the receiver are ignored".
+                // An item of a newer contract: "fields unknown to the receiver are ignored".
                 None => tracing::debug!("an item without call or cancel was ignored (id {})", item.id),
             }
         }

@@ -1,4 +1,4 @@
-//! Test a policy without a server: a request and settings in, its answer out.
+//! Test a policy without a server: [`review`] returns its answer to a request and settings.
 //!
 //! ```
 //! use admission_worker::{Policy, Worker, deny, testing::review};
@@ -12,8 +12,8 @@
 //! assert_eq!(answer, deny("nothing is deleted here").into());
 //! ```
 //!
-//! The policy is sent what the gateway would send it: no more than it claims as its inputs. So a policy that reads what it
-//! does not claim fails its tests, and not its first day in a cluster. A panic of the policy comes through.
+//! The policy is sent the parts that it claims as its inputs, as by the gateway. So a policy that reads more fails its
+//! tests and not in production. A panic of the policy is passed on.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -25,7 +25,7 @@ use crate::answers::Answer;
 use crate::functions::PolicyError;
 use crate::json::{Json, Map};
 use crate::outcomes::accepted;
-use crate::policies::{Called, Policy};
+use crate::policies::{Policy, Returned};
 use crate::projection::document_of;
 use crate::request::{InvalidDocument, Request};
 use crate::settings::InvalidSettings;
@@ -34,15 +34,15 @@ use crate::worker::{RegistrationError, Worker};
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReviewError {
-    /// What is wrong with what the worker registered.
+    /// The errors in the worker's registrations.
     Registration(RegistrationError),
     /// The worker holds no such policy.
     UnknownPolicy(String),
-    /// All that is wrong with the settings.
+    /// All errors in the settings.
     InvalidSettings(InvalidSettings),
-    /// The request is no AdmissionRequest.
+    /// The request is not an AdmissionRequest.
     InvalidDocument(InvalidDocument),
-    /// The policy answered what means nothing in its phase.
+    /// The policy returned an invalid answer, or one that its phase does not allow.
     InvalidAnswer(String),
     /// The policy returned an error.
     Policy(PolicyError),
@@ -62,8 +62,7 @@ impl Display for ReviewError {
 
 impl std::error::Error for ReviewError {}
 
-/// What a policy answers to a request. In `async` tests, and for policies that need a runtime of the test's own:
-/// [`review_async`].
+/// Calls a policy with a request. In `async` tests, and for policies that need the test's runtime, use [`review_async`].
 ///
 /// `request` is an AdmissionRequest in its JSON shape, or the parts of it that matter, or a whole AdmissionReview, as
 /// recorded from a cluster; `settings` are as the operator would write them.
@@ -96,25 +95,25 @@ pub async fn review_async(
     request: impl Serialize,
     settings: impl Serialize,
 ) -> Result<Answer, ReviewError> {
-    let policies = worker.sound().map_err(ReviewError::Registration)?;
+    let policies = worker.checked_policies().map_err(ReviewError::Registration)?;
     let Some(held) = policies.get(policy) else {
         let names: Vec<&str> = policies.keys().map(String::as_str).collect();
         let (name, names) = (worker.name(), names.join(", "));
         return Err(ReviewError::UnknownPolicy(format!("worker {name} holds no policy {policy:?}; it holds: {names}")));
     };
     let (settings, _) = held.settings.read(&text_of(settings)?).map_err(ReviewError::InvalidSettings)?;
-    // The guard cancels when the answer is there, as serving does.
+    // The guard cancels the token after the answer, as a served worker does.
     let cancelled = CancellationToken::new();
     let _guard = cancelled.clone().drop_guard();
     let request = document(held, request, cancelled)?;
     let answer = match (held.function)(request, settings) {
-        Called::Answered(answer) => answer,
-        Called::Waiting(waiting) => waiting.await,
+        Returned::Answer(answer) => answer,
+        Returned::Future(future) => future.await,
     };
     accepted(answer.map_err(ReviewError::Policy)?, held.phase).map_err(ReviewError::InvalidAnswer)
 }
 
-/// What the policy is shown of a request.
+/// The request, with the parts that the policy claims.
 fn document(policy: &Policy, request: impl Serialize, cancelled: CancellationToken) -> Result<Request, ReviewError> {
     let given: Map = serde_json::from_slice(&text_of(request)?).map_err(|error| unreadable(&error.to_string()))?;
     let whole = given.get("request").and_then(Json::as_object).unwrap_or(&given);

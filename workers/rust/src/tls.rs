@@ -1,8 +1,7 @@
-//! TLS, 1.2 and newer: the worker's certificate, and perhaps whose certificates it wants to see.
+//! TLS 1.2 and newer: the worker's certificate, and optionally the authorities of client certificates.
 //!
-//! The files are read again and again, and used when they have changed: certificates are renewed, and a worker that has to
-//! be restarted for it is one that is forgotten. What cannot be used is logged once, and what was used stays. Connections
-//! that are open keep what they began with.
+//! The files are polled and read again when they change, so that a renewed certificate needs no restart. Files that cannot
+//! be used are logged once, and the previous certificate stays in use. Open connections keep their certificate.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,21 +16,21 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use crate::listening::ServeError;
 
-/// Between two looks at the files: three files of a few KB a second are not worth a watch, and a certificate is renewed
-/// hours before it ends.
-const LOOK: Duration = Duration::from_secs(1);
+/// Between two polls of the files: reading three files of a few KB a second is cheap, and a certificate is renewed hours
+/// before it expires.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// For a handshake: two round trips and a signature. Whoever needs longer holds a connection for nothing.
+/// For a handshake: two round trips and a signature. A slower client is disconnected.
 pub(crate) const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// The files of a worker that serves TLS, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, with what leads to its authority.
+    /// The certificate, followed by its intermediate authorities.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// Certificates of authorities: only clients with a certificate of theirs are served. None: every client is.
+    /// The authorities of client certificates; only their clients are served. None: all clients are served.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -51,7 +50,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// What the files say now; an error if they cannot be used.
+    /// Reads the files; an error if they cannot be used.
     pub(crate) fn read(files: TlsFiles) -> Result<Arc<Self>, ServeError> {
         let contents = Contents::read(&files).map_err(ServeError)?;
         let config = contents.config(&files).map_err(ServeError)?;
@@ -63,16 +62,16 @@ impl Tls {
         TlsAcceptor::from(Arc::clone(&current))
     }
 
-    /// Looks at the files for ever.
+    /// Polls the files for ever.
     pub(crate) async fn watch(self: Arc<Self>) {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let tls = Arc::clone(&self);
-            let _ = tokio::task::spawn_blocking(move || tls.look()).await;
+            let _ = tokio::task::spawn_blocking(move || tls.poll()).await;
         }
     }
 
-    fn look(&self) {
+    fn poll(&self) {
         let contents = Contents::read(&self.files);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match contents {
@@ -83,13 +82,13 @@ impl Tls {
                         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = config;
                         tracing::info!("the certificate in {} was read again", self.files.certificate.display());
                     }
-                    Err(error) => tracing::error!("{error}; what was read before stays in use"),
+                    Err(error) => tracing::error!("{error}; the previous certificate stays in use"),
                 }
                 *seen = Some(contents);
             }
             Err(error) => {
                 if seen.take().is_some() {
-                    tracing::error!("{error}; what was read before stays in use");
+                    tracing::error!("{error}; the previous certificate stays in use");
                 }
             }
         }

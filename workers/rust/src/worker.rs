@@ -19,7 +19,7 @@ pub struct Worker {
     policies: Vec<Policy>,
 }
 
-/// The author's fault: all that is wrong with what was registered. Never empty.
+/// An error of the author: all errors in the registrations. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistrationError(pub Vec<String>);
 
@@ -34,15 +34,15 @@ impl std::error::Error for RegistrationError {}
 impl Worker {
     /// A worker without policies.
     ///
-    /// `name` is for logs, such as `labels`; it need not be the name that the gateway's configuration gives it. `version`
-    /// is that of the worker's build, such as `env!("CARGO_PKG_VERSION")` or a commit. It must change whenever a verdict
-    /// may change: it is part of the key under which verdicts are cached.
+    /// `name` is for logs, such as `labels`; it may differ from the name in the gateway's configuration. `version` is that
+    /// of the worker's build, such as `env!("CARGO_PKG_VERSION")` or a commit. It must change whenever a verdict may
+    /// change: it is part of the cache key.
     #[must_use]
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), version: version.into(), policies: Vec::new() }
     }
 
-    /// Adds a policy. What is wrong with it, [`check`](Self::check) says.
+    /// Adds a policy. [`check`](Self::check) reports its errors.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policies.push(policy);
@@ -67,30 +67,30 @@ impl Worker {
         &self.policies
     }
 
-    /// Whether everything is sound. Nothing is served before; in a test of your own it fails earlier.
+    /// Checks the registrations. `serve` and `main` do so too; call it in a test to find errors earlier.
     ///
     /// # Errors
-    /// Every mistake in a registration: a name that is taken or no DNS-1123 label, a claim that is no place in a request,
-    /// settings that are no JSON object, a version that is empty.
+    /// All errors in the registrations: an invalid or duplicate name, an invalid claim, settings that are not a JSON
+    /// object, an empty version.
     pub fn check(&self) -> Result<(), RegistrationError> {
-        self.sound().map(|_| ())
+        self.checked_policies().map(|_| ())
     }
 
-    /// Serves until the returned value is stopped or dropped; for tests, and inside of a program.
+    /// Serves until the returned value is stopped or dropped, for tests and inside a program.
     ///
     /// `address` is `HOST:PORT` (port 0: any), `unix:PATH` or `unix:///ABSOLUTE`.
     ///
     /// # Errors
-    /// A mistake in a registration, an address that cannot be listened on, a certificate that cannot be used.
+    /// An error in a registration, an address on which the worker cannot listen, a certificate that cannot be used.
     pub async fn serve(&self, address: &str, options: ServeOptions) -> Result<Serving, ServeError> {
-        let policies = self.sound().map_err(|error| ServeError(error.to_string()))?;
+        let policies = self.checked_policies().map_err(|error| ServeError(error.to_string()))?;
         let address = address.parse().map_err(ServeError)?;
         let served = Served { worker: self.name.clone(), version: self.version.clone(), policies };
         Serving::begin(served, &address, options).await
     }
 
-    /// Runs the worker's command: serves until SIGTERM or SIGINT. Exit codes: 0 told to stop and stopped; 1 could not
-    /// listen, or a mistake in a registration; 2 a wrong flag or environment variable.
+    /// Runs the worker's command: serves until SIGTERM or SIGINT. Exit codes: 0 stopped by a signal; 1 could not listen,
+    /// or an error in a registration; 2 a wrong flag or environment variable.
     #[must_use]
     pub fn main(self) -> ExitCode {
         command::run(self)
@@ -102,21 +102,21 @@ impl Worker {
         self
     }
 
-    /// The policies by name, if all are sound.
-    pub(crate) fn sound(&self) -> Result<Policies, RegistrationError> {
+    /// The policies by name, if all are valid.
+    pub(crate) fn checked_policies(&self) -> Result<Policies, RegistrationError> {
         let name = &self.name;
-        let mut mistakes = Vec::new();
+        let mut errors = Vec::new();
         if self.version.is_empty() {
-            mistakes
+            errors
                 .push(format!("worker {name:?}: a version is required, such as \"1.0.0\"; verdicts are cached by it"));
         }
         let mut policies = IndexMap::new();
         for policy in &self.policies {
-            mistakes.extend(policy.mistakes.iter().cloned());
+            errors.extend(policy.errors.iter().cloned());
             if policies.insert(policy.name.clone(), policy.clone()).is_some() {
-                mistakes.push(format!("worker {name}: a policy {:?} is registered already", policy.name));
+                errors.push(format!("worker {name}: a policy {:?} is registered already", policy.name));
             }
         }
-        if mistakes.is_empty() { Ok(Arc::new(policies)) } else { Err(RegistrationError(mistakes)) }
+        if errors.is_empty() { Ok(Arc::new(policies)) } else { Err(RegistrationError(errors)) }
     }
 }

@@ -1,4 +1,4 @@
-//! What an author meets without a server: registration, settings, answers, requests, and the testing helper.
+//! The API without a server: registration, settings, answers, requests, and the testing helper.
 
 #![allow(missing_docs, reason = "tests")]
 
@@ -15,7 +15,7 @@ use serde_json::json;
 
 fn nothing(_: &Request, _: &NoSettings) {}
 
-fn mistakes(policy: Policy) -> String {
+fn registration_error(policy: Policy) -> String {
     Worker::new("w", "1").policy(policy).check().map_or_else(|error| error.to_string(), |()| String::new())
 }
 
@@ -26,14 +26,17 @@ fn mistakes(policy: Policy) -> String {
 fn a_name_must_be_a_label() {
     let longest = "a".repeat(63);
     for name in ["a", "a-b", "0", longest.as_str()] {
-        assert_eq!(mistakes(Policy::validating(name).judge(nothing)), "");
+        assert_eq!(registration_error(Policy::validating(name).judge(nothing)), "");
     }
     for name in ["", "A", "a_b", "-a", "a-", "a.b", &"a".repeat(64)] {
-        assert!(mistakes(Policy::validating(name).judge(nothing)).contains("must be a DNS-1123 label"), "{name}");
+        assert!(
+            registration_error(Policy::validating(name).judge(nothing)).contains("must be a DNS-1123 label"),
+            "{name}"
+        );
     }
 }
 
-/// Claims are pointers to places that there are; each mistake says which.
+/// Claims are pointers to existing places; each error names the claim.
 #[test]
 fn claims_must_be_places() {
     for (place, part) in [
@@ -43,20 +46,20 @@ fn claims_must_be_places() {
         ("/uid", "no verdict may depend on"),
         ("/objects", "is no place in an AdmissionRequest"),
     ] {
-        let found = mistakes(Policy::validating("p").inputs([place]).judge(nothing));
+        let found = registration_error(Policy::validating("p").inputs([place]).judge(nothing));
         assert!(found.starts_with("policy p: inputs: ") && found.contains(part), "{found}");
     }
     for place in ["/kind", "/apiVersion", "/*"] {
-        let found = mistakes(Policy::mutating("p").writes([place]).judge(nothing));
+        let found = registration_error(Policy::mutating("p").writes([place]).judge(nothing));
         assert!(found.contains("is or holds the object's kind"), "{found}");
     }
     let many: Vec<String> = (0..257).map(|index| format!("/object/{index}")).collect();
-    assert!(mistakes(Policy::validating("p").inputs(many).judge(nothing)).contains("at most 256 pointers"));
+    assert!(registration_error(Policy::validating("p").inputs(many).judge(nothing)).contains("at most 256 pointers"));
 }
 
-/// A validating policy writes nothing, a name is taken once, a version is needed; and all of it is told at once.
+/// A validating policy writes nothing, a name is unique, a version is required; all errors are reported at once.
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let worker = Worker::new("w", "")
         .policy(Policy::validating("p").writes(Claim::Everything).judge(nothing))
         .policy(Policy::mutating("p").judge(nothing));
@@ -73,7 +76,7 @@ fn all_mistakes_are_told_at_once() {
 /// Settings are a JSON object.
 #[test]
 fn settings_must_be_an_object() {
-    let found = mistakes(Policy::validating("p").settings::<Vec<String>>().judge(|_, _| ()));
+    let found = registration_error(Policy::validating("p").settings::<Vec<String>>().judge(|_, _| ()));
     assert!(found.contains("settings: must be a type that is a JSON object"), "{found}");
 }
 
@@ -81,7 +84,7 @@ fn settings_must_be_an_object() {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[allow(dead_code, reason = "there to be converted")]
+#[allow(dead_code, reason = "only converted")]
 struct Many {
     team: String,
     count: u8,
@@ -97,14 +100,14 @@ struct Many {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[allow(dead_code, reason = "there to be converted")]
+#[allow(dead_code, reason = "only converted")]
 enum Mode {
     Front,
     Back,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[allow(dead_code, reason = "there to be converted")]
+#[allow(dead_code, reason = "only converted")]
 struct Part {
     name: String,
 }
@@ -132,9 +135,9 @@ fn errors(settings: serde_json::Value) -> Vec<(String, String)> {
     }
 }
 
-/// Every mistake with its place, all at once.
+/// All errors are reported at once, each at its place.
 #[test]
-fn all_mistakes_in_settings_have_their_places() {
+fn all_errors_in_settings_have_their_places() {
     let settings = json!({
         "count": 300, "mode": "side", "parts": [{"name": "a"}, {"name": 5}, 7, {}], "others": {"a/b": 1}, "odd": 1,
     });
@@ -152,7 +155,7 @@ fn all_mistakes_in_settings_have_their_places() {
     assert!(message("/odd").unwrap().starts_with("Unknown member; known are: "));
 }
 
-/// What the author's own check finds; and a check that panics is told from settings that are wrong.
+/// The author's own check reports errors; a check that panics is an error without the panic's text.
 #[test]
 fn the_authors_check_is_called() {
     let found = errors(json!({"team": "x", "count": 1}));
@@ -162,9 +165,9 @@ fn the_authors_check_is_called() {
     assert!(found[0].1.contains("could not be checked") && !found[0].1.contains("secret"));
 }
 
-/// Any JSON in settings keeps its numbers and its order.
+/// `Json` in settings keeps numbers and order.
 #[test]
-fn json_in_settings_is_kept_as_it_is() {
+fn json_in_settings_keeps_its_text() {
     let settings: Json = r#"{"team":"a","count":1,"anyJson":{"z":1.50,"a":[1e400,{}]}}"#.parse().unwrap();
     let answer = review(&with_settings(), "p", json!({}), settings).unwrap();
     assert_eq!(answer, deny(r#"{"z":1.50,"a":[1e400,{}]}"#).into());
@@ -182,9 +185,9 @@ fn answer_of(answer: impl Into<Answer>) -> Result<Answer, String> {
     }
 }
 
-/// What means nothing is told where it was made.
+/// An invalid answer is an error that names the call that made it.
 #[test]
-fn answers_that_mean_nothing_are_refused() {
+fn invalid_answers_are_errors() {
     let day = Duration::from_secs(86_400);
     for (answer, part) in [
         (patch(json!({})), "patch: must be a list of operations"),
@@ -206,7 +209,7 @@ fn answers_that_mean_nothing_are_refused() {
     assert!(answer_of(fail("it is broken")).is_ok());
 }
 
-/// Whatever an author may return is an answer.
+/// Options, results and units convert into answers.
 #[test]
 fn many_things_become_an_answer() {
     let judged = |policy: Policy| review(&Worker::new("w", "1").policy(policy), "p", json!({}), json!({}));
@@ -256,9 +259,9 @@ fn a_request_is_typed() {
     review(&Worker::new("w", "1").policy(policy), "p", request, json!({})).unwrap();
 }
 
-/// A policy is shown what it claims and what is always there; elements that it does not claim keep their place.
+/// A policy receives its claims and the members of every document; unclaimed elements keep their index.
 #[test]
-fn a_policy_is_shown_what_it_claims() {
+fn a_policy_receives_what_it_claims() {
     let places = ["/object/spec/containers/*/image", "/object/spec/volumes/1", "/namespaceObject/metadata"];
     let policy =
         Policy::validating("p").inputs(places).judge(|request, _| request.document().map(|all| deny(all.to_string())));
@@ -278,7 +281,7 @@ fn a_policy_is_shown_what_it_claims() {
     assert_eq!(denied.message().parse::<Json>().unwrap(), shown);
 }
 
-/// Inside a runtime too; and a policy that is not there is told with those that are.
+/// The helper works inside a runtime; the error of an unknown policy lists the known ones.
 #[tokio::test]
 async fn the_helper_works_inside_a_runtime() {
     let policy = Policy::validating("p").judge_async(|_, _| async {
@@ -294,7 +297,7 @@ async fn the_helper_works_inside_a_runtime() {
 
 // ------------------------------------------------------------------------------------------------ JSON
 
-/// What is read is written as it was: numbers, order; duplicates as the API server has them.
+/// JSON is written as it was read: numbers and order; of duplicate members the last wins, as in the API server.
 #[test]
 fn json_is_written_as_it_was_read() {
     for text in [
@@ -308,9 +311,9 @@ fn json_is_written_as_it_was_read() {
     assert_eq!(r#" { "a" : 1 , "b" : 2 , "a" : 3 } "#.parse::<Json>().unwrap().to_string(), r#"{"a":3,"b":2}"#);
 }
 
-/// What is no JSON is refused with its place; what is too deep too, and breaks nothing.
+/// Invalid JSON is an error with its position; so is JSON that is nested too deep.
 #[test]
-fn what_is_no_json_is_refused() {
+fn invalid_json_is_an_error() {
     for text in ["", "{", "[1,]", "01", "1.", "-", "1e", "\"a", "\"\\x\"", "{\"a\"}", "nul", "1 2", "{\"a\":1,}", "+1"]
     {
         assert!(text.parse::<Json>().is_err(), "{text}");

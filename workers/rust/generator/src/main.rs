@@ -1,8 +1,8 @@
 //! Generates the contract's messages: `cargo run -- ../../../proto ../src/contract`.
 //!
-//! Only messages: the calls are few, and the SDK puts them together itself (`src/service.rs`), with a codec that refuses
-//! an unreadable message in the contract's words. The file begins with two digests, of the contract that it was made
-//! from and of itself, and a test compares them: a generated file that is out of date or edited fails it.
+//! Only messages: the SDK dispatches the few RPCs itself (`src/service.rs`), with a codec that rejects an undecodable
+//! message as the contract requires. The file begins with two digests, of the contract and of the messages. A test
+//! compares them, and fails if the file is out of date or was edited.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! `default-labels`: labels that an object lacks are added; one that it has is never overwritten.
+//! `default-labels`: adds labels that an object lacks, and never overwrites one.
 //!
-//! Not on subresources, whose objects have no labels of their own or cannot change them.
+//! It ignores subresources, whose objects have no labels or cannot change them.
 
 use admission_worker::json::quoted;
 use admission_worker::{Allow, Findings, InvalidDocument, Json, Operation, Policy, Request, patch, pointer};
@@ -30,7 +30,7 @@ pub fn policy() -> Policy {
         .judge(judge)
 }
 
-/// What Kubernetes would not accept as a label.
+/// Reports labels that Kubernetes does not accept.
 fn check(settings: &DefaultLabels, findings: &mut Findings) {
     for (key, value) in &settings.labels {
         if !is_key(key) {

@@ -1,9 +1,9 @@
-//! `default-resources`: containers and init containers that lack requests or limits get the operator's.
+//! `default-resources`: adds the operator's requests and limits to containers and init containers that lack them.
 //!
 //! "If a limit is specified, but no request, ... the request defaults to the limit", and "a request must be less than or
-//! equal to the limit", says Kubernetes; so a default never makes a request exceed a limit: where it would, that default is
-//! left out and the user is warned. Left alone are containers whose resources an UPDATE does not touch (those of Pods and
-//! Jobs are immutable), and Pods with resources of their own (`spec.resources`), which their containers share.
+//! equal to the limit" (Kubernetes). So a default that would make a request exceed a limit is not set, and the user gets a
+//! warning. Containers whose resources an UPDATE does not change stay as they are (those of Pods and Jobs are immutable),
+//! and so do Pods with resources of their own (`spec.resources`), which their containers share.
 
 use admission_worker::json::Map;
 use admission_worker::{Allow, Findings, InvalidDocument, Json, Operation, Policy, Request, patch, pointer};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use crate::pod_specs::{Container, PodSpecs, RUNNING, claims, members, paths, places};
 use crate::quantities::{quantity, written};
 
-/// What can be requested below its limit. Huge pages and extended resources cannot: "you cannot overcommit".
+/// Resources whose request may be below the limit. Not huge pages and extended ones: "you cannot overcommit".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Resource {
@@ -76,7 +76,7 @@ pub fn policy() -> Policy {
         .judge(judge)
 }
 
-/// What is no quantity, is negative, or contradicts the other default.
+/// Reports values that are no quantity, are negative, or contradict the other default.
 fn check(settings: &DefaultResources, findings: &mut Findings) {
     for (kind, defaults) in [("requests", &settings.requests), ("limits", &settings.limits)] {
         for (name, default) in defaults {
@@ -125,7 +125,8 @@ fn judge(request: &Request, settings: &DefaultResources) -> Result<Option<Allow>
     Ok(Some(patch(operations).warnings(warnings)))
 }
 
-/// What the container lacks: `requests` and `limits`, in order. A default that cannot stand becomes a warning.
+/// The defaults that the container lacks, `requests` and `limits`, in order. A default that contradicts its other value
+/// becomes a warning.
 fn missing(
     container: &Container<'_>,
     resources: Option<&Map>,
@@ -163,7 +164,7 @@ fn missing(
     [("requests", new_requests), ("limits", new_limits)]
 }
 
-/// The JSON Patch that adds them, with the objects that are missing on the way.
+/// The JSON Patch that adds them, with missing parent objects.
 fn add(container: &Container<'_>, now: Option<&Map>, added: [(&str, Map); 2], operations: &mut Vec<Operation<Json>>) {
     let wanted = added.into_iter().filter(|(_, values)| !values.is_empty());
     let Some(now) = now else {
@@ -184,12 +185,12 @@ fn add(container: &Container<'_>, now: Option<&Map>, added: [(&str, Map); 2], op
     }
 }
 
-/// Whether a request does not exceed a limit. What is no quantity fits nothing; the API server will refuse it.
+/// Whether a request does not exceed a limit. False for an invalid quantity, which the API server rejects.
 fn fits(request: &Json, limit: &Json) -> bool {
     matches!((quantity(request), quantity(limit)), (Ok(request), Ok(limit)) if request <= limit)
 }
 
-/// Whether it is neither absent nor empty in any way.
+/// Whether a value is not empty.
 fn holds_something(value: &Json) -> bool {
     match value {
         Json::Null => false,

@@ -1,5 +1,5 @@
-//! Globs, as Python's `fnmatch` and most people's shells read them: `*` is any text, slashes included, `?` any character,
-//! `[a-z]` one of these, `[!a-z]` one of the others. A bracket that is not closed is a bracket.
+//! Globs, as in Python's `fnmatch` and shells: `*` is any text, slashes included, `?` any character, `[a-z]` one of a set,
+//! `[!a-z]` one of the others. A bracket that is not closed stands for itself.
 
 /// A part of a glob.
 enum Part {
@@ -9,13 +9,13 @@ enum Part {
     OneOf { ranges: Vec<(char, char)>, is_negated: bool },
 }
 
-/// Whether a glob matches a whole text. In the product of their lengths at worst.
+/// Whether a glob matches a whole text. Takes at most time proportional to the product of their lengths.
 #[must_use]
 pub fn matches(glob: &str, text: &str) -> bool {
     let parts = parts_of(glob);
     let text: Vec<char> = text.chars().collect();
     let (mut part, mut at) = (0, 0);
-    let mut last_any: Option<(usize, usize)> = None; // where to go on when what follows the last `*` does not match
+    let mut last_any: Option<(usize, usize)> = None; // where to continue after a mismatch behind the last `*`
     while at < text.len() {
         match parts.get(part) {
             Some(Part::Any) => {
@@ -74,7 +74,7 @@ fn parts_of(glob: &str) -> Vec<Part> {
     parts
 }
 
-/// Where the bracket is closed. One that stands first is a member of the set.
+/// The index of the closing bracket. A first `]` is a member of the set.
 fn end_of_set(glob: &[char], start: usize) -> Option<usize> {
     let mut at = start;
     at += usize::from(glob.get(at) == Some(&'!'));
@@ -90,7 +90,7 @@ fn one_of(set: &[char]) -> Part {
     let mut ranges = Vec::new();
     while let Some(first) = rest.first() {
         if let [first, '-', last, ..] = rest {
-            ranges.push((*first, *last)); // one that runs backwards holds nothing
+            ranges.push((*first, *last)); // a reversed range matches nothing
             rest = &rest[3..];
         } else {
             ranges.push((*first, *first));

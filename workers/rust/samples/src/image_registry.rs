@@ -1,12 +1,12 @@
-//! `image-registry`: images of one registry are taken from another, such as a mirror.
+//! `image-registry`: replaces the registry of images, for example by a mirror.
 //!
 //! An image is written `[REGISTRY[:PORT]/]PATH[:TAG][@DIGEST]`. Short names are Docker's: the first component is a
 //! registry only if it has a `.` or a `:` or is `localhost` (github.com/distribution/reference, normalize.go); otherwise it
 //! is `docker.io`, where a name of one component lies in `library/`. So `nginx` is `docker.io/library/nginx`, and
 //! `user/app` is `docker.io/user/app`. Tag and digest stay as they are.
 //!
-//! What lies in the new place already stays, so that a second run changes nothing. So does an image that an UPDATE does
-//! not touch: to rewrite it would restart a running Pod whose label somebody changes.
+//! An image that is in the new place already stays, so that a second run changes nothing. So does an image that an UPDATE
+//! does not change: rewriting it would restart a running Pod when only a label changes.
 
 use std::sync::LazyLock;
 
@@ -51,13 +51,13 @@ pub fn policy() -> Policy {
         .judge(judge)
 }
 
-/// What is no registry, and what would never rewrite anything.
+/// Reports invalid registries, and settings that would never rewrite an image.
 fn check(settings: &ImageRegistry, findings: &mut Findings) {
     let ImageRegistry { source, target } = settings;
-    let mut is_sound = true;
+    let mut is_valid = true;
     for (name, place) in [("from", source), ("to", target)] {
         if !PLACE.is_match(place) || !is_registry(first_of(place)) {
-            is_sound = false;
+            is_valid = false;
             let wanted = "a registry with or without a path, such as docker.io or mirror.example.com/hub";
             findings.error(format!("/{name}"), format!("must be {wanted}, is {}", quoted(place)));
         }
@@ -65,7 +65,7 @@ fn check(settings: &ImageRegistry, findings: &mut Findings) {
     if first_of(source) == OLD_DOCKER_HUB {
         findings.error("/from", format!("{OLD_DOCKER_HUB} is another name of {DOCKER_HUB}: write {DOCKER_HUB}"));
     }
-    if is_sound && rest_of(source, target).is_some() {
+    if is_valid && rest_of(source, target).is_some() {
         let (source, target) = (quoted(source), quoted(target));
         let message = format!("{source} lies in {target}, where images stay: nothing would ever be rewritten");
         findings.error("/from", message);
@@ -96,7 +96,7 @@ fn judge(request: &Request, settings: &ImageRegistry) -> Result<Option<Allow>, I
 #[must_use]
 pub fn rewritten(image: &str, source: &str, target: &str) -> Option<String> {
     let whole = normalized(image);
-    // As it is written, too: what was moved to a target such as docker.io/a reads as docker.io/library/a the next time.
+    // Also as it is written: an image moved to a target such as docker.io/a is normalized to docker.io/library/a later.
     if rest_of(&whole, target).is_some() || rest_of(image, target).is_some() {
         return None;
     }
@@ -123,10 +123,10 @@ fn is_registry(component: &str) -> bool {
     component.contains(['.', ':']) || component == "localhost" || component != component.to_lowercase()
 }
 
-/// What follows a place in a normalized image: a path, or a repository's tag or digest; None: it lies elsewhere.
+/// The part of a normalized image after a place: a path, or a repository's tag or digest; None: it lies elsewhere.
 fn rest_of<'a>(whole: &'a str, place: &str) -> Option<&'a str> {
     let rest = whole.strip_prefix(place)?;
-    // Behind a registry alone, a colon begins its port.
+    // After a registry alone, a colon begins its port.
     let ends: &[char] = if place.contains('/') { &['/', ':', '@'] } else { &['/'] };
     (rest.is_empty() || rest.starts_with(ends)).then_some(rest)
 }

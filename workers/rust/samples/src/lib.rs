@@ -1,8 +1,8 @@
-//! Policies worth having, each in a module of its own, and the worker that serves them.
+//! The sample policies, each in a module of its own, and the worker that serves them.
 //!
-//! All of them are pure functions of their documents, claim what they read, and are idempotent: called again about an
-//! object that they have changed, they change nothing. Those which look into containers leave alone what an UPDATE did not
-//! bring: most of a Pod is immutable, and nobody who sets an annotation on a Deployment expects a rollout.
+//! Each is a pure function of its document, claims what it reads, and is idempotent: called again with an object that it
+//! has changed, it changes nothing. Policies that read containers ignore those that an UPDATE does not change: most of a
+//! Pod is immutable, and an annotation on a Deployment must not cause a rollout.
 
 pub mod default_labels;
 pub mod default_resources;

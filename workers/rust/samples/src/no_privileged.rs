@@ -1,9 +1,8 @@
-//! `no-privileged`: no container runs privileged, init and ephemeral containers included.
+//! `no-privileged`: denies privileged containers, init and ephemeral containers included.
 //!
-//! Judged are Pods (with their `ephemeralcontainers`) and the templates of what creates Pods, so that the author of a
-//! Deployment is told, and not its ReplicaSet. A container that was privileged before, with the same image, is not judged
-//! again: such an UPDATE does not bring it, and to deny it would keep old Pods from being labelled or deleted. What a
-//! template still creates is judged as a Pod.
+//! It judges Pods (with their `ephemeralcontainers`) and the templates of workloads, so that the author of a Deployment
+//! gets the denial, and not its ReplicaSet. An UPDATE may keep a container that was privileged before, with the same
+//! image: otherwise old Pods could not be labelled or deleted. Pods that such a template creates are judged as Pods.
 
 use admission_worker::json::quoted;
 use admission_worker::{Cause, Deny, InvalidDocument, Json, Policy, Request, deny};

@@ -1,16 +1,16 @@
-//! Regular expressions as RE2 reads them, in all of the samples' languages. RE2's matching takes a time that grows with the
-//! text alone, so no value can make one slow; so does that of the crate `regex`, which reads nearly the same syntax.
+//! Regular expressions in RE2's syntax, as in all languages of the samples. In RE2, and in the crate `regex`, a match takes
+//! time proportional to the text, so that no value can make one slow. The crate's syntax is nearly the same.
 //!
-//! Where the two differ, the text is rewritten from RE2's to the crate's:
+//! Where the two differ, an expression is translated:
 //!
-//! | RE2 | the crate | here |
+//! | RE2 | the crate | translated |
 //! | --- | --- | --- |
 //! | `\d`, `\s`, `\w`, `\b`, `\B` are ASCII's | Unicode's | written out |
 //! | `[a[b]`, `[a&&b]`, `[a~~b]`, `[+--]`: text and ranges | classes of classes | escaped |
 //! | `\<` and every escaped punctuation mark: text | some are boundaries, some an error | escaped, or bare |
 //! | `a{`, `a{,2}`: text | an error | escaped |
 //! | `\Q...\E` is text, `\C` a byte, `\101` an `A` | errors | written out |
-//! | `a**`, `a{1001}`, `(?x)`, `(?u)`, `\u0041` are errors | are none | refused |
+//! | `a**`, `a{1001}`, `(?x)`, `(?u)`, `\u0041` are errors | are valid | rejected |
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -20,10 +20,10 @@ use regex::bytes::Regex;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 
-/// The most repetitions that RE2 takes (`kMaxRepeat`).
+/// The most repetitions that RE2 accepts (`kMaxRepeat`).
 const MOST_REPETITIONS: u32 = 1000;
 
-/// A regular expression in a policy's settings, compiled once, with them.
+/// A regular expression in a policy's settings, compiled when they are converted.
 pub struct Pattern {
     text: String,
     /// Matches whole texts; None: the text is no regular expression.
@@ -31,16 +31,16 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// A pattern of a text, sound or not.
+    /// A pattern from a text, valid or not.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        // Alone first: what is no expression by itself, such as `a)(b`, must not become one inside of a group.
+        // Compiled alone first: an invalid expression such as `a)(b` could be valid inside a group.
         let translated = translated(text).filter(|pattern| Regex::new(pattern).is_ok());
         let whole = translated.and_then(|pattern| Regex::new(&format!(r"\A(?:{pattern})\z")).ok());
         Self { text: text.to_owned(), whole }
     }
 
-    /// As it is written.
+    /// The text as it is written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -48,7 +48,7 @@ impl Pattern {
 
     /// Whether it is a regular expression.
     #[must_use]
-    pub fn is_sound(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         self.whole.is_some()
     }
 
@@ -79,7 +79,7 @@ impl JsonSchema for Pattern {
     }
 }
 
-/// The expression in the crate's syntax; None for what RE2 refuses and the crate would take.
+/// The expression in the crate's syntax; None for one that RE2 rejects and the crate accepts.
 fn translated(text: &str) -> Option<String> {
     let mut rest = text.chars().peekable();
     let mut out = String::new();
@@ -111,7 +111,7 @@ fn translated(text: &str) -> Option<String> {
     Some(out)
 }
 
-/// What follows a backslash.
+/// Translates what follows a backslash.
 fn escape(rest: &mut Peekable<Chars<'_>>, out: &mut String, in_class: bool) -> Option<()> {
     let found = rest.next()?;
     match found {
@@ -149,7 +149,7 @@ fn octal(first: char, rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Optio
     Some(())
 }
 
-/// All up to `\E`, or to the end, as it is.
+/// Translates a literal text up to `\E` or the end.
 fn quotation(rest: &mut Peekable<Chars<'_>>, out: &mut String) {
     let mut quoted = String::new();
     while let Some(found) = rest.next() {
@@ -161,7 +161,7 @@ fn quotation(rest: &mut Peekable<Chars<'_>>, out: &mut String) {
     *out += &regex::escape(&quoted);
 }
 
-/// What follows the bracket that opens a class.
+/// Translates what follows the bracket that opens a class.
 fn class(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
     out.push('[');
     if rest.next_if_eq(&'^').is_some() {
@@ -183,7 +183,7 @@ fn class(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
                 }
             }
             '-' if is_first => *out += r"\-",
-            // A range up to a dash; the crate would take one class from another.
+            // A range up to a dash; in the crate `--` is a difference of classes.
             '-' if rest.next_if_eq(&'-').is_some() => *out += r"-\-",
             found @ ('[' | ']' | '&' | '~') => {
                 out.push('\\');
@@ -197,7 +197,7 @@ fn class(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// What follows the bracket that opens a group: flags that RE2 has, or what the crate judges by itself.
+/// Translates what follows the parenthesis that opens a group: RE2's flags, or text that the crate checks itself.
 fn group(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
     out.push('(');
     if rest.next_if_eq(&'?').is_some() {
@@ -215,9 +215,9 @@ fn group(rest: &mut Peekable<Chars<'_>>, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// What follows a brace: `N}`, `N,}` or `N,M}` are repetitions, with the braces; anything else is text, and none is
-/// taken. An outer None: more repetitions than RE2 takes.
-#[allow(clippy::option_option, reason = "refused, or text, or repetitions")]
+/// Reads what follows a brace: `N}`, `N,}` or `N,M}` are repetitions, returned with the braces; anything else is text, and
+/// is not consumed. An outer None: more repetitions than RE2 accepts.
+#[allow(clippy::option_option, reason = "rejected, or text, or repetitions")]
 fn counts(rest: &mut Peekable<Chars<'_>>) -> Option<Option<String>> {
     let ahead: String = rest.clone().take_while(|found| *found != '}').collect();
     let (least, most) = ahead.split_once(',').unwrap_or((&ahead, &ahead));

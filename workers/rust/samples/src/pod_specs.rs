@@ -1,12 +1,12 @@
-//! Where Pods are described: in a Pod itself, and in the templates of what creates Pods.
+//! PodSpecs, in Pods and in the templates of workloads.
 //!
-//! A container that an UPDATE leaves as it was is not the request's doing; [`Container::before`] tells.
+//! [`Container::before`] shows whether an UPDATE changes a container.
 
 use admission_worker::json::Map;
 use admission_worker::{InvalidDocument, Json, Request, pointer};
 
-/// The path to the PodSpec in each kind of Kubernetes' own that has one, by group and kind. In the subresources of a Pod
-/// that change containers (`ephemeralcontainers`, `resize`) the object is the Pod.
+/// The path of the PodSpec in each built-in kind that has one, by group and kind. In the subresources of a Pod that change
+/// containers (`ephemeralcontainers`, `resize`) the object is the Pod.
 const POD_SPECS: [(&str, &str, &[&str]); 9] = [
     ("", "Pod", &["spec"]),
     ("", "PodTemplate", &["template", "spec"]),
@@ -19,12 +19,12 @@ const POD_SPECS: [(&str, &str, &[&str]); 9] = [
     ("batch", "CronJob", &["spec", "jobTemplate", "spec", "template", "spec"]),
 ];
 
-/// The lists of containers that run for long or before others.
+/// The lists of containers, without ephemeral ones.
 pub const RUNNING: &[&str] = &["initContainers", "containers"];
 /// All lists of containers.
 pub const ALL: &[&str] = &["initContainers", "containers", "ephemeralContainers"];
 
-/// The objects of a request about a kind with a PodSpec.
+/// The objects of a request for a kind with a PodSpec.
 pub struct PodSpecs {
     path: &'static [&'static str],
     now: Json,
@@ -37,12 +37,12 @@ pub struct Container<'a> {
     path: Vec<String>,
     /// The container as it would be stored.
     pub value: &'a Json,
-    /// The container of that name in the same list as it is stored; None: there is none.
+    /// The stored container of that name in the same list, if there is one.
     pub before: Option<&'a Json>,
 }
 
 impl PodSpecs {
-    /// The PodSpecs of a request's objects; None: its kind has none.
+    /// The PodSpecs of a request's objects; None if its kind has none.
     ///
     /// # Errors
     /// An object that cannot be read.
@@ -55,7 +55,7 @@ impl PodSpecs {
         Ok(Some(Self { path, now, old }))
     }
 
-    /// The PodSpec of the object; None where there is none.
+    /// The PodSpec of the object, if there is one.
     #[must_use]
     pub fn now(&self) -> Option<&Json> {
         self.now.at(self.path.iter().copied())
@@ -69,7 +69,7 @@ impl PodSpecs {
         for list in lists {
             let before: Vec<&Json> = listed(old, list).map(|(_, container)| container).collect();
             for (index, value) in listed(self.now(), list) {
-                // The last of a name: names are unique, and where they are not the API server refuses.
+                // The last one of a name: the API server rejects duplicate names.
                 let same = |container: &&&Json| text(container.get("name")) == text(value.get("name"));
                 let before = before.iter().rev().find(same).copied();
                 let path = self.path.iter().map(|token| (*token).to_owned());
@@ -82,7 +82,7 @@ impl PodSpecs {
 }
 
 impl Container<'_> {
-    /// Its name, as far as there is one.
+    /// Its name; `""` without one.
     #[must_use]
     pub fn name(&self) -> &str {
         text(self.value.get("name"))
@@ -102,7 +102,7 @@ impl Container<'_> {
     }
 }
 
-/// What a policy claims that reads these members of containers, before and after: JSON Pointers over the request.
+/// The inputs of a policy that reads these members of containers, in the object and the old object.
 #[must_use]
 pub fn claims(lists: &[&str], members: &[&str]) -> Vec<String> {
     let objects = ["object", "oldObject"];
@@ -112,7 +112,7 @@ pub fn claims(lists: &[&str], members: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// What a policy writes that changes these members of containers: JSON Pointers over the object.
+/// The writes of a policy that changes these members of containers.
 #[must_use]
 pub fn places(lists: &[&str], members: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
@@ -140,7 +140,7 @@ pub fn text(value: Option<&Json>) -> &str {
     value.and_then(Json::as_str).unwrap_or_default()
 }
 
-/// The members of what should be an object; none if it is no object.
+/// The members of a value, if it is an object.
 #[must_use]
 pub fn members(value: Option<&Json>) -> Option<&Map> {
     value.and_then(Json::as_object)

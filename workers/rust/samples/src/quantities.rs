@@ -32,28 +32,26 @@ const NANO: i32 = 9;
 /// 2^63-1, in billionths.
 const LARGEST: i128 = (1_i128 << 63).wrapping_sub(1) * 1_000_000_000;
 
-/// Digits of `LARGEST`: whatever has more is larger.
+/// Digits of `LARGEST`: a number with more is larger.
 const LARGEST_DIGITS: usize = 28;
 
-/// Characters of a quantity that is read: the largest has 19 digits before and 9 after the point; the rest is somebody's
-/// joke.
+/// The most characters of a quantity: the largest has 19 digits before and 9 after the point.
 const LONGEST: usize = 128;
 
-/// Powers of ten beyond these are taken for these: times 10^256 every number is beyond the largest, and times 10^-256 one
-/// of at most 128 digits is below a billionth. So a `1e999999999` costs nothing.
+/// Larger and smaller exponents are replaced by these: times 10^256 every number exceeds the largest, and times 10^-256 a
+/// number of at most 128 digits is below a billionth. So a `1e999999999` costs nothing.
 const EXPONENTS: i32 = 256;
 
-/// A quantity as it stands in JSON: a text as it is, anything else as JSON writes it.
+/// A quantity as it is written in JSON: a text as it is, any other value as JSON text.
 #[must_use]
 pub fn written(value: &Json) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
-/// The value of a quantity in billionths, capped and rounded up as Kubernetes does. It stands in JSON, mostly as a text,
-/// sometimes as a number.
+/// The value of a quantity, a JSON text or number, in billionths, capped and rounded up as Kubernetes does.
 ///
 /// # Errors
-/// It is no quantity; the message quotes it.
+/// The value is not a quantity; the message quotes it.
 pub fn quantity(value: &Json) -> Result<i128, String> {
     let text = written(value);
     let is_text_or_number = matches!(value, Json::String(_) | Json::Number(_));
@@ -102,7 +100,7 @@ fn suffix(name: &str) -> (i32, u64) {
     (power, 1)
 }
 
-/// A number in decimal digits, times a factor, as one learns it at school.
+/// A number in decimal digits, times a factor, by long multiplication.
 fn times(digits: &[u8], factor: u64) -> Vec<u8> {
     let mut product = Vec::new();
     let mut carry = 0_u128;

@@ -1,7 +1,7 @@
-//! `required-labels`: every object has the labels that the operator wants, with values that match.
+//! `required-labels`: denies objects without the labels that the operator requires, or whose values do not match.
 //!
-//! All missing and mismatching labels are named at once. Not judged are a DELETE and a CONNECT, which bring no object, and
-//! subresources: a Scale has no labels of its own, and nobody can label a Node through its status.
+//! A denial names all missing and mismatching labels. The policy does not judge DELETE and CONNECT, which have no object,
+//! and subresources: a Scale has no labels of its own, and a status update cannot change labels.
 
 use admission_worker::json::{Map, quoted};
 use admission_worker::{Cause, Deny, Findings, InvalidDocument, Json, Policy, Request, deny, pointer};
@@ -31,14 +31,14 @@ pub fn policy() -> Policy {
         .judge(judge)
 }
 
-/// What cannot be a label's key, and what is no regular expression.
+/// Reports invalid label keys and regular expressions.
 fn check(settings: &RequiredLabels, findings: &mut Findings) {
     for (key, pattern) in &settings.labels {
         let place = pointer(["labels", key]);
         if !is_key(key) {
             findings.error(&place, format!("{} cannot be a label's key", quoted(key)));
         }
-        if !pattern.is_sound() {
+        if !pattern.is_valid() {
             findings.error(place, format!("{} is no regular expression (RE2 syntax)", quoted(pattern.text())));
         }
     }

@@ -1,11 +1,10 @@
-//! `sidecar`: a container is added to each Pod, once.
+//! `sidecar`: adds a container to each new Pod, once.
 //!
-//! A container whose `restartPolicy` is `Always` is a sidecar in Kubernetes' own sense and goes to the init containers,
-//! behind those that are there; any other goes to the containers. Only when a Pod is created, for later its containers are
-//! immutable. Not added:
+//! A container with `restartPolicy: Always` is a sidecar as Kubernetes defines it, and is appended to the init containers;
+//! any other to the containers. Only on CREATE, since a Pod's containers are immutable. It is not added:
 //!
 //! * where a container of that name exists, so that a second run changes nothing (names are unique over all of a Pod's
-//!   containers; if an init container that ends has the name, the user is warned);
+//!   containers; if an ordinary init container has the name, the user gets a warning);
 //! * to mirror Pods, which the kubelet makes from files: the API server cannot change what they run;
 //! * where the Pod's annotation says `false`.
 
@@ -58,7 +57,7 @@ pub fn policy() -> Policy {
         .judge(judge)
 }
 
-/// What every container needs.
+/// Reports missing fields that every container needs, and a wrong restartPolicy.
 fn check(settings: &Sidecar, findings: &mut Findings) {
     for name in ["name", "image"] {
         if text(settings.container.get(name)).is_empty() {

@@ -1,4 +1,4 @@
-//! The sample worker as a process: flags, the line that says where it listens, and how it ends.
+//! The sample worker as a process: flags, its log and its exit code.
 
 #![allow(missing_docs, reason = "tests")]
 
@@ -53,15 +53,15 @@ impl Process {
     }
 }
 
-/// What a command that cannot serve says and ends with.
+/// The exit code and the log of a command that cannot serve.
 async fn refused(mut command: Command) -> (Option<i32>, String) {
     let output = soon(command.output()).await.unwrap();
     (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// On SIGTERM what is open is answered, and the exit code is 0.
+/// On SIGTERM open calls are answered, and the exit code is 0.
 #[tokio::test]
-async fn a_stopped_worker_answers_what_is_open() {
+async fn a_stopped_worker_answers_open_calls() {
     let mut process = Process::started(command(&["--listen", "127.0.0.1:0", "--conformance"])).await;
     let client = Client::connect(&process.address).await;
     assert_eq!(client.health("").await.unwrap(), SERVING);
@@ -94,7 +94,7 @@ async fn a_second_signal_ends_it_at_once() {
     assert_eq!(process.code().await, Some(1));
 }
 
-/// With whoever supervises it gone, it stops.
+/// A supervised worker stops when its supervisor has exited.
 #[tokio::test]
 async fn a_supervised_worker_stops_with_its_supervisor() {
     let mut supervised = command(&["--listen", "127.0.0.1:0"]);
@@ -105,9 +105,9 @@ async fn a_supervised_worker_stops_with_its_supervisor() {
     assert!(process.rest().await.contains("standard input has ended"));
 }
 
-/// A flag goes before its variable; what is wrong is one line and exit code 2.
+/// A flag overrides its variable; a wrong one is an error of one line and exit code 2.
 #[tokio::test]
-async fn wrong_flags_are_told_in_one_line() {
+async fn wrong_flags_are_errors_of_one_line() {
     for (arguments, variable, part) in [
         (vec!["--in-flight", "0"], None, "--in-flight"),
         (vec!["--listen", "nowhere"], None, "must be HOST:PORT"),
@@ -129,9 +129,9 @@ async fn wrong_flags_are_told_in_one_line() {
     Process::started(both).await;
 }
 
-/// An address that somebody listens on, or a certificate that is not there: one line, exit code 1.
+/// An address in use, or a missing certificate: one line, exit code 1.
 #[tokio::test]
-async fn what_cannot_be_served_is_exit_code_1() {
+async fn a_worker_that_cannot_listen_exits_with_1() {
     let process = Process::started(command(&["--listen", "127.0.0.1:0"])).await;
     for (arguments, part) in [
         (vec!["--listen", process.address.as_str()], "cannot listen on"),
@@ -145,7 +145,7 @@ async fn what_cannot_be_served_is_exit_code_1() {
 
 /// As JSON, each line is an object; a failure has its policy and its uid, and a panic is one line.
 #[tokio::test]
-async fn logs_are_json_when_called() {
+async fn logs_are_json_on_request() {
     let arguments = ["--listen", "127.0.0.1:0", "--conformance", "--log-format", "json"];
     let mut process = Process::started(command(&arguments)).await;
     let client = Client::connect(&process.address).await;

@@ -1,4 +1,4 @@
-//! The rules that the samples are made of, where recordings do not reach.
+//! The samples' rules, beyond what the recordings check.
 
 #![allow(missing_docs, reason = "tests")]
 
@@ -85,14 +85,14 @@ fn patterns_are_those_of_re2() {
         ("[--a]", ".", true),
     ] {
         let found = Pattern::new(pattern);
-        assert!(found.is_sound(), "{pattern}");
+        assert!(found.is_valid(), "{pattern}");
         assert_eq!(found.matches(text), is_match, "{pattern} {text}");
     }
     for pattern in [
         "(", ")", "a)(b", "[", "*", "a**", "a{1001}", r"\1", "(?=a)", "(?x)a", r"\u0041", r"\", "[b-a]", "a+{2}",
         "[a--b]",
     ] {
-        assert!(!Pattern::new(pattern).is_sound(), "{pattern}");
+        assert!(!Pattern::new(pattern).is_valid(), "{pattern}");
     }
 }
 
@@ -153,9 +153,9 @@ fn labels_are_kubernetes_own() {
     assert!(label_syntax::is_value("") && !label_syntax::is_value("a b"));
 }
 
-/// What the samples say about settings that are wrong, in the words of the Python samples.
+/// The errors of invalid settings are equal to those of the Python samples.
 #[test]
-fn wrong_settings_are_told() {
+fn wrong_settings_have_the_errors_of_the_python_samples() {
     assert_eq!(
         errors("required-labels", json!({"labels": {"-": "", "a": "(\u{e4}\""}})),
         [
@@ -200,9 +200,9 @@ fn wrong_settings_are_told() {
     assert_eq!(errors("required-labels", json!({})), ["/labels: Required value"]);
 }
 
-/// A default never makes a request exceed a limit; numbers stay as they were written.
+/// A default never makes a request exceed a limit; numbers keep their text.
 #[test]
-fn defaults_that_cannot_stand_are_warnings() {
+fn contradictory_defaults_are_warnings() {
     let request: Json =
         r#"{"operation":"CREATE","kind":{"group":"","version":"v1","kind":"Pod"},"object":{"spec":{"containers":[
         {"name":"a","resources":{"limits":{"cpu":0.10}}},{"name":"b","resources":{"requests":{}}}]}}}"#
@@ -225,7 +225,7 @@ fn defaults_that_cannot_stand_are_warnings() {
     );
 }
 
-/// What a sidecar's container holds is added as it is written.
+/// A sidecar's container is added as it is written.
 #[test]
 fn a_sidecar_keeps_its_numbers() {
     let settings: Json = r#"{"container":{"name":"p","image":"i","z":1e400,"a":1.0}}"#.parse().unwrap();

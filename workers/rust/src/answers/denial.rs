@@ -26,7 +26,7 @@ const REASONS: [(i32, &str); 15] = [
 pub struct Deny {
     pub(crate) message: String,
     pub(crate) code: i32,
-    /// None: the one that Kubernetes pairs with the code, if any.
+    /// None: Kubernetes' reason for the code, if any.
     reason: Option<String>,
     pub(crate) causes: Vec<Cause>,
     pub(crate) details: Details,
@@ -44,7 +44,7 @@ pub struct Cause {
     pub reason: String,
 }
 
-/// What a denial is about (a metav1.StatusDetails without its causes). What is not known stays empty.
+/// The resource that a denial is about (a metav1.StatusDetails without its causes). Unknown fields stay empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Details {
     /// The resource's name.
@@ -55,7 +55,7 @@ pub struct Details {
     pub kind: String,
     /// Its uid.
     pub uid: String,
-    /// After how many seconds the client may try again; 0: not said.
+    /// After how many seconds the client may try again; 0: unset.
     pub retry_after_seconds: i32,
 }
 
@@ -80,28 +80,28 @@ impl Deny {
         self
     }
 
-    /// Adds one thing that is wrong, for machines.
+    /// Adds a cause, for machines.
     #[must_use]
     pub fn cause(mut self, cause: Cause) -> Self {
         self.causes.push(cause);
         self
     }
 
-    /// Adds things that are wrong.
+    /// Adds causes.
     #[must_use]
     pub fn causes(mut self, causes: impl IntoIterator<Item = Cause>) -> Self {
         self.causes.extend(causes);
         self
     }
 
-    /// Which resource it is about, and when to try again.
+    /// The resource that the denial is about, and when to try again.
     #[must_use]
     pub fn details(mut self, details: Details) -> Self {
         self.details = details;
         self
     }
 
-    /// What is wrong and what to do.
+    /// The message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -113,7 +113,7 @@ impl Deny {
         &self.causes
     }
 
-    /// The reason that is sent: what was said, or else Kubernetes' for the code; empty where it has none.
+    /// The reason that is sent: the one that was set, or else Kubernetes' for the code; empty if it has none.
     pub(crate) fn sent_reason(&self) -> &str {
         let paired = || REASONS.iter().find(|(code, _)| *code == self.code).map_or("", |(_, reason)| reason);
         self.reason.as_deref().unwrap_or_else(paired)
@@ -121,7 +121,7 @@ impl Deny {
 }
 
 impl Cause {
-    /// A value that is wrong (`FieldValueInvalid`).
+    /// An invalid value (`FieldValueInvalid`).
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into(), reason: "FieldValueInvalid".to_owned() }
     }

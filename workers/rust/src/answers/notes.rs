@@ -1,11 +1,11 @@
-//! What allow and deny have in common: warnings, audit annotations, and how long the verdict may be reused.
+//! The common part of allow and deny: warnings, audit annotations, and how long the verdict may be reused.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Allow, Deny};
 
-/// A hundred years: what is longer does not fit a protobuf Duration (10,000 years), or is a mistake.
+/// A hundred years. A protobuf Duration holds 10,000 years; a time this long is an error in any case.
 pub const LONGEST_CACHE: Duration = Duration::from_secs(36_500 * 24 * 60 * 60);
 
 /// The contract's: "letters, digits, `-`, `_`, `.`, at most 63".
@@ -25,19 +25,19 @@ pub(crate) struct Notes {
     pub(crate) warnings: Vec<String>,
     pub(crate) audit_annotations: BTreeMap<String, String>,
     pub(crate) cache: Option<Cache>,
-    /// The first thing that makes the answer mean nothing.
-    pub(crate) wrong: Option<String>,
+    /// The first error that makes the answer invalid.
+    pub(crate) error: Option<String>,
 }
 
 impl Notes {
-    pub(crate) fn blame(&mut self, wrong: String) {
-        self.wrong.get_or_insert(wrong);
+    pub(crate) fn invalid(&mut self, error: String) {
+        self.error.get_or_insert(error);
     }
 
     fn annotate(&mut self, key: String, value: String) {
         let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if key.is_empty() || key.len() > LONGEST_KEY || !key.chars().all(is_legal) {
-            self.blame(format!(
+            self.invalid(format!(
                 "audit_annotation: the key {key:?} must be 1 to {LONGEST_KEY} letters, digits, '-', '_', '.'"
             ));
         }
@@ -46,7 +46,7 @@ impl Notes {
 
     fn cached(&mut self, cache: Cache) {
         if matches!(cache, Cache::For(time) if time > LONGEST_CACHE) {
-            self.blame("cache_for: must be from 0 to 36500 days; no_store() is never".to_owned());
+            self.invalid("cache_for: must be from 0 to 36500 days; no_store() is never".to_owned());
         }
         self.cache = Some(cache);
     }
@@ -70,7 +70,7 @@ macro_rules! noted {
             }
 
             /// Adds an entry to the API server's audit log. Keys have 1 to 63 letters, digits, `-`, `_`, `.`: any other
-            /// makes the answer a failure. The value must be the same whenever the same document is called again.
+            /// makes the answer a failure. The value must be the same for the same document and settings.
             #[must_use]
             pub fn audit_annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
                 self.notes.annotate(key.into(), value.into());

@@ -11,10 +11,10 @@ use crate::address::Address;
 use crate::logs::Format;
 use crate::{Limits, ServeOptions, TlsFiles, Worker};
 
-/// Seconds of a grace period, at most: a day. What is longer is a mistake.
+/// The longest grace period in seconds, a day. A longer one is an error.
 const LONGEST_GRACE: f64 = 86_400.0;
 
-/// What an operator said.
+/// The parsed flags.
 pub(super) struct Flags {
     pub(super) listen: String,
     pub(super) options: ServeOptions,
@@ -23,14 +23,14 @@ pub(super) struct Flags {
     pub(super) conformance: bool,
 }
 
-/// Flags, or the text of `--help`, or what is wrong in one line.
+/// Flags, or the text of `--help`, or an error of one line.
 pub(super) enum Parsed {
     Flags(Flags),
     Help(String),
     Wrong(String),
 }
 
-/// The process's own arguments.
+/// Parses the arguments of the process.
 pub(super) fn parse(worker: &Worker) -> Parsed {
     match command(worker).try_get_matches() {
         Ok(found) => Parsed::Flags(flags(&found)),
@@ -48,7 +48,7 @@ fn command(worker: &Worker) -> Command {
         Arg::new(name).long(name).env(variable).help(help).hide_env_values(true)
     };
     Command::new(worker.name().to_owned()).version(worker.version().to_owned()).about(about).args([
-        flag("listen", "ADMISSION_WORKER_LISTEN", "Where to serve: HOST:PORT, unix:PATH or unix:///ABSOLUTE")
+        flag("listen", "ADMISSION_WORKER_LISTEN", "The address to listen on: HOST:PORT, unix:PATH or unix:///ABSOLUTE")
             .default_value("127.0.0.1:50051")
             .value_parser(|text: &str| text.parse::<Address>().map(|_| text.to_owned())),
         flag("tls-cert", "ADMISSION_WORKER_TLS_CERT", "A certificate in PEM: serve TLS")
@@ -60,13 +60,13 @@ fn command(worker: &Worker) -> Command {
         flag("client-ca", "ADMISSION_WORKER_CLIENT_CA", "Serve only clients with a certificate of these authorities")
             .requires_if(ArgPredicate::IsPresent, "tls-cert")
             .value_parser(value_parser!(std::path::PathBuf)),
-        flag("log-format", "ADMISSION_WORKER_LOG_FORMAT", "How to log")
+        flag("log-format", "ADMISSION_WORKER_LOG_FORMAT", "The format of log lines")
             .default_value("text")
             .value_parser(PossibleValuesParser::new(["text", "json"])),
-        flag("log-level", "ADMISSION_WORKER_LOG_LEVEL", "From which level")
+        flag("log-level", "ADMISSION_WORKER_LOG_LEVEL", "The lowest level that is logged")
             .default_value("info")
             .value_parser(PossibleValuesParser::new(["debug", "info", "warning", "error"])),
-        flag("in-flight", "ADMISSION_WORKER_IN_FLIGHT", "Calls worked on at the same time; more are refused")
+        flag("in-flight", "ADMISSION_WORKER_IN_FLIGHT", "Concurrent calls; more are refused")
             .allow_negative_numbers(true)
             .default_value("4096")
             .value_parser(value_parser!(u32).range(1..)),
@@ -74,7 +74,7 @@ fn command(worker: &Worker) -> Command {
             .allow_negative_numbers(true)
             .default_value("41048576")
             .value_parser(value_parser!(u32).range(1..)),
-        flag("grace-period", "ADMISSION_WORKER_GRACE_PERIOD", "Seconds for open calls when told to stop")
+        flag("grace-period", "ADMISSION_WORKER_GRACE_PERIOD", "Seconds for open calls after a signal to stop")
             .allow_negative_numbers(true)
             .default_value("8")
             .value_parser(grace_period),
@@ -115,7 +115,7 @@ fn flags(found: &ArgMatches) -> Flags {
     }
 }
 
-/// clap's explanation without what it says about `--help`.
+/// clap's message on one line, without its hint at `--help`.
 fn one_line(text: &str) -> String {
     let lines =
         text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));

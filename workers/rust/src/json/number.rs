@@ -5,12 +5,12 @@ use serde_json::value::RawValue;
 
 /// A JSON number, as it is written.
 ///
-/// Two are equal if their values are, as far as a `u64`, an `i64` or else an `f64` tells: `1` is `1.0`.
+/// Two numbers are equal if their values are equal as `i128` or else as `f64`: `1` is `1.0`.
 #[derive(Debug, Clone)]
 pub struct Number(Box<str>);
 
 impl Number {
-    /// A number of a text that JSON's grammar allows, which the caller has seen to.
+    /// A number from a text that the caller has checked against JSON's grammar.
     pub(super) fn from_text(text: &str) -> Self {
         Self(text.into())
     }
@@ -21,13 +21,13 @@ impl Number {
         &self.0
     }
 
-    /// Its value, if it is a whole number that an `i128` holds and is written as one.
+    /// Its value, if it is written as a whole number that fits an `i128`.
     #[must_use]
     pub fn as_i128(&self) -> Option<i128> {
         self.0.parse().ok()
     }
 
-    /// The nearest double; infinite beyond what one holds.
+    /// The nearest double; infinite beyond its range.
     #[must_use]
     pub fn as_f64(&self) -> f64 {
         self.0.parse().unwrap_or(f64::NAN)

@@ -1,14 +1,14 @@
-//! JSON text into values: a recursive descent over bytes, with serde_json for what is inside of quotes.
+//! The JSON parser: recursive descent over bytes, with serde_json for strings.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::{Json, Map, Number};
 
-/// Levels of nesting that are read. The gateway refuses a review that is deeper than 256, so nothing that it sends comes
-/// near; and a level takes some hundred bytes of a thread's stack of 2 MiB.
+/// The most levels of nesting. The gateway rejects a review with more than 256 levels, and a level takes some hundred
+/// bytes of a thread's stack of 2 MiB.
 const DEEPEST: usize = 512;
 
-/// A text that is no JSON: what was expected, and where.
+/// A text is not JSON: what was expected, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonError {
     expected: &'static str,
@@ -23,7 +23,7 @@ impl Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// The one value that a text is.
+/// Parses a text of one value.
 pub(super) fn read(text: &str) -> Result<Json, JsonError> {
     let mut reader = Reader { text, bytes: text.as_bytes(), at: 0 };
     let value = reader.value(DEEPEST)?;
@@ -88,7 +88,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes into a container; how many levels are left below it.
+    /// Enters a container; returns how many levels are left below it.
     fn below(&mut self, levels: usize) -> Result<usize, JsonError> {
         let below = levels.checked_sub(1).ok_or_else(|| self.expected("no more than 512 levels"))?;
         self.at += 1;
@@ -168,7 +168,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The next byte that is no white space.
+    /// The next byte that is not white space.
     fn next(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.bytes.get(self.at) {
             self.at += 1;

@@ -1,4 +1,4 @@
-//! The open calls of one stream: those that wait for their turn, and those whose policy runs.
+//! The open calls of one stream: waiting calls, and calls whose policy runs.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::contract::policy_call::DocumentSource;
 use crate::contract::{FailureReason, Outcome, PolicyCall};
 use crate::deadlines::timeout_in;
 use crate::judging::{Begun, Judge};
-use crate::limits::{InFlight, Limits, Place};
+use crate::limits::{InFlight, Limits, Permit};
 use crate::outcomes::failure;
 
 use super::outbox::Outbox;
@@ -27,23 +27,23 @@ pub(crate) struct Calls {
     pub(crate) outbox: Outbox,
 }
 
-/// An open call. `turn` tells it from an earlier one with the same id.
+/// An open call. `turn` distinguishes it from an earlier one with the same id.
 struct Open {
     turn: u64,
     work: Work,
 }
 
 enum Work {
-    Waiting(Box<Question>),
+    Waiting(Box<WaitingCall>),
     Running(AbortHandle),
 }
 
-/// A call that has not begun. It holds one place in flight until its work has ended.
-struct Question {
+/// A call that has not begun. It counts as in flight until its function has ended.
+struct WaitingCall {
     call: PolicyCall,
     document: Option<Bytes>,
     deadline: Option<Instant>,
-    place: Place,
+    permit: Permit,
 }
 
 pub(crate) struct Ended {
@@ -58,7 +58,7 @@ impl Calls {
         Self { judge, in_flight, open, waiting, turns: 0, running, outbox: Outbox::new(limits) }
     }
 
-    /// Takes a call out of a message that arrived then, with these documents.
+    /// Adds a call of a message with these documents.
     pub(crate) fn open(&mut self, id: u64, mut call: PolicyCall, documents: &[Bytes], arrived: Instant) {
         if self.open.contains_key(&id) || self.outbox.holds(id) {
             self.drop_call(id);
@@ -66,7 +66,7 @@ impl Calls {
             self.fail(id, &call, message);
             return;
         }
-        let Some(place) = self.in_flight.enter() else {
+        let Some(permit) = self.in_flight.enter() else {
             let refusal = self.in_flight.refusal();
             self.fail(id, &call, refusal);
             return;
@@ -86,27 +86,27 @@ impl Calls {
         };
         let deadline = call.timeout.as_ref().and_then(timeout_in).map(|timeout| arrived + timeout);
         self.turns += 1;
-        let question = Box::new(Question { call, document, deadline, place });
-        self.open.insert(id, Open { turn: self.turns, work: Work::Waiting(question) });
+        let waiting = Box::new(WaitingCall { call, document, deadline, permit });
+        self.open.insert(id, Open { turn: self.turns, work: Work::Waiting(waiting) });
         self.waiting.push_back((id, self.turns));
     }
 
-    /// Nobody waits for this id any more. An unknown id is ignored.
+    /// Cancels a call. An unknown id is ignored.
     pub(crate) fn drop_call(&mut self, id: u64) {
-        self.outbox.take_back(id);
+        self.outbox.remove(id);
         if let Some(Open { work: Work::Running(task), .. }) = self.open.remove(&id) {
             task.abort();
         }
     }
 
-    /// Begins what waits, for one slice of time.
+    /// Begins waiting calls for one time slice.
     pub(crate) fn work(&mut self, slice: Duration) {
         let end = Instant::now() + slice;
         while self.has_work() {
             let Some((id, turn)) = self.waiting.pop_front() else { return };
             if self.open.get(&id).is_some_and(|open| open.turn == turn) {
-                if let Some(Open { work: Work::Waiting(question), .. }) = self.open.remove(&id) {
-                    self.begin(id, turn, *question);
+                if let Some(Open { work: Work::Waiting(waiting), .. }) = self.open.remove(&id) {
+                    self.begin(id, turn, *waiting);
                 }
             }
             if Instant::now() >= end {
@@ -115,19 +115,19 @@ impl Calls {
         }
     }
 
-    /// Whether something waits and may begin.
+    /// Whether a call waits and may begin.
     pub(crate) fn has_work(&self) -> bool {
         !self.waiting.is_empty() && !self.outbox.is_full()
     }
 
-    /// Takes the outcomes of all tcalls that have ended.
+    /// Adds the outcomes of all tasks that have ended.
     pub(crate) fn settle(&mut self) {
         while let Some(ended) = self.running.try_join_next() {
             self.ended(Some(ended));
         }
     }
 
-    /// Takes the outcome of a task. One that was aborted has none: nobody waits for it.
+    /// Adds the outcome of a task. An aborted task has none.
     pub(crate) fn ended(&mut self, ended: Option<Result<Ended, JoinError>>) {
         let Some(Ok(Ended { id, turn, outcome })) = ended else { return };
         if self.open.get(&id).is_some_and(|open| open.turn == turn) {
@@ -136,13 +136,13 @@ impl Calls {
         }
     }
 
-    /// Whether nothing is open and nothing is unwritten.
+    /// Whether no call is open and no outcome is unwritten.
     pub(crate) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.outbox.is_empty()
     }
 
-    fn begin(&mut self, id: u64, turn: u64, question: Question) {
-        let Question { call, document, deadline, place } = question;
+    fn begin(&mut self, id: u64, turn: u64, waiting: WaitingCall) {
+        let WaitingCall { call, document, deadline, permit } = waiting;
         let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let late = Late { policy: call.policy.clone(), uid: call.uid.clone(), timeout: call.timeout };
         let version = self.judge.version_of(&call.policy);
@@ -162,7 +162,7 @@ impl Calls {
                             answer.unwrap_or_else(|_| late.outcome(version))
                         }
                     };
-                    drop(place);
+                    drop(permit);
                     Ended { id, turn, outcome }
                 });
                 self.open.insert(id, Open { turn, work: Work::Running(task) });
@@ -177,7 +177,7 @@ impl Calls {
     }
 }
 
-/// What is to be said of a call when its time is over.
+/// The parts of a call for its outcome after its timeout.
 struct Late {
     policy: String,
     uid: String,

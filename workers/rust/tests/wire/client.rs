@@ -1,4 +1,4 @@
-//! A gateway as far as tests need one: calls by name over a real connection, and messages as they are.
+//! A gateway's client of a worker, over a real connection.
 
 #![allow(dead_code, missing_docs, clippy::missing_panics_doc, unreachable_pub, reason = "each test binary uses a part")]
 
@@ -23,15 +23,15 @@ use contract::{
     review_stream_response::ResponseItem,
 };
 
-/// How long anything may take before a test has failed: a slow machine with other work needs seconds.
+/// The time after which a test fails: a slow, busy machine needs seconds.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is awaited, or a failed test.
+/// The result of a future; the test fails if it takes too long.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("it takes too long")
 }
 
-/// Looks again and again until it holds.
+/// Polls a condition until it holds.
 pub async fn until<W: Future<Output = bool>>(mut holds: impl FnMut() -> W) {
     soon(async {
         while !holds().await {
@@ -60,7 +60,7 @@ pub const SERVING: i32 = 1;
 pub const NOT_SERVING: i32 = 2;
 pub const SERVICE_UNKNOWN: i32 = 3;
 
-/// A message that no type can be read from.
+/// A message that no type can be decoded from.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Unreadable {
     #[prost(uint32, tag = "1")]

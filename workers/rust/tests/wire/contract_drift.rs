@@ -7,7 +7,7 @@ fn digest(content: &[u8]) -> String {
     digest.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// Made from the contract as it is, and not edited since: otherwise `make proto`.
+/// The file is generated from the current contract, and not edited; otherwise run `make proto`.
 #[test]
 fn the_generated_messages_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));

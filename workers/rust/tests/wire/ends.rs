@@ -1,4 +1,4 @@
-//! How a worker ends, and what health says meanwhile.
+//! The shutdown of a worker, its health meanwhile, and its addresses.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use tonic::Code;
 use crate::client::{NOT_SERVING, SERVICE_UNKNOWN, SERVING, calling, is_plain_allow, soon, until, validating};
 use crate::workers::{Gate, served, worker};
 
-/// Check and Watch for the worker as a whole and the contract's service; others are not known.
+/// Check and Watch know the server as a whole and the contract's service, and no others.
 #[tokio::test]
-async fn health_is_told_for_two_names() {
+async fn health_is_served_for_two_names() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     for name in ["", "admission.worker.v1.Worker"] {
         assert_eq!(client.health(name).await.unwrap(), SERVING);
@@ -20,7 +20,7 @@ async fn health_is_told_for_two_names() {
     assert_eq!(soon(client.watch("other").await.message()).await.unwrap().unwrap().status, SERVICE_UNKNOWN);
 }
 
-/// Told to stop, it says so to whoever watches, answers what is open and what still comes, and then ends.
+/// A stopping worker reports NOT_SERVING to watches, answers open and new calls, and then ends.
 #[tokio::test]
 async fn nothing_is_lost_when_a_worker_stops() {
     let gate = Gate::default();
@@ -36,15 +36,15 @@ async fn nothing_is_lost_when_a_worker_stops() {
     assert_eq!(soon(watch.message()).await.unwrap().unwrap().status, NOT_SERVING);
     assert!(soon(watch.message()).await.unwrap().is_none(), "then the watch ends");
     stream.send(&[], vec![calling(2, validating("allow", "{}"))]).await;
-    assert_eq!(stream.next().await.unwrap().0, 2, "what still comes is answered");
+    assert_eq!(stream.next().await.unwrap().0, 2, "a new call is answered");
     assert!(is_plain_allow(&client.review(validating("allow", "{}")).await));
     gate.open();
-    assert_eq!(stream.next().await.unwrap().0, 1, "what was open is answered");
+    assert_eq!(stream.next().await.unwrap().0, 1, "the open call is answered");
     assert!(stream.next().await.is_none(), "a stream that is not half-closed ends when it is quiet");
     soon(stopping).await.unwrap();
 }
 
-/// What is open after the grace period is cancelled.
+/// Calls that are open after the grace period are cancelled.
 #[tokio::test]
 async fn the_grace_period_ends() {
     let gate = Gate::default();
@@ -58,9 +58,9 @@ async fn the_grace_period_ends() {
     until(|| async { gate.dropped() == 1 }).await;
 }
 
-/// A Unix socket's file is taken over when nobody listens, not when somebody does, and goes with the worker.
+/// A Unix socket's file is replaced if no process listens on it, and removed with the worker.
 #[tokio::test]
-async fn a_socket_is_taken_over_when_nobody_listens() {
+async fn an_unused_socket_file_is_replaced() {
     let path = std::env::temp_dir().join(format!("rust-sdk-{}.sock", std::process::id()));
     let address = format!("unix:{}", path.display());
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap()); // leaves its file behind
@@ -75,9 +75,9 @@ async fn a_socket_is_taken_over_when_nobody_listens() {
     assert!(!path.exists());
 }
 
-/// A port that somebody listens on, and addresses that are none.
+/// A port in use and invalid addresses are errors that name the cause.
 #[tokio::test]
-async fn addresses_that_cannot_be_listened_on_are_told() {
+async fn addresses_that_cannot_be_used_are_errors() {
     let gate = Gate::default();
     let (serving, _client) = served(&gate, Limits::default()).await;
     for (address, part) in [

@@ -19,13 +19,13 @@ fn one_at_a_time() -> Limits {
     limits
 }
 
-/// The gRPC deadline ends the call, and the policy's work.
+/// The gRPC deadline ends the call, and the policy's future.
 #[tokio::test]
 async fn a_deadline_ends_review_and_its_work() {
     let gate = Gate::default();
     let (_serving, client) = served(&gate, Limits::default()).await;
     let mut milliseconds = 100;
-    // On a busy machine the time may be over before anything has begun.
+    // On a busy machine the deadline may be over before the call begins.
     while gate.entered() == 0 {
         let mut request = waiting();
         request.metadata_mut().insert("grpc-timeout", format!("{milliseconds}m").parse().unwrap());
@@ -37,7 +37,7 @@ async fn a_deadline_ends_review_and_its_work() {
     until(|| async { gate.dropped() == gate.entered() }).await;
 }
 
-/// A caller that goes away takes the policy's work with it, and its place is free again.
+/// A cancelled call drops the policy's future, and no longer counts as in flight.
 #[tokio::test]
 async fn a_cancelled_review_stops_its_work() {
     let gate = Gate::default();
@@ -50,7 +50,7 @@ async fn a_cancelled_review_stops_its_work() {
     assert!(is_plain_allow(&client.review(validating("allow", "{}")).await));
 }
 
-/// One call too many is RESOURCE_EXHAUSTED on Review and a failure on the stream, at once.
+/// A call beyond the limit is RESOURCE_EXHAUSTED on Review and a failure on the stream, at once.
 #[tokio::test]
 async fn a_full_worker_refuses() {
     let gate = Gate::default();
@@ -65,12 +65,12 @@ async fn a_full_worker_refuses() {
     assert_eq!(client.try_review(refused).await.unwrap_err().code(), Code::ResourceExhausted);
     stream.send(&[], vec![cancelling(1)]).await;
     until(|| async { gate.dropped() == 1 }).await;
-    assert!(is_plain_allow(&client.review(validating("allow", "{}")).await), "the place is free again");
+    assert!(is_plain_allow(&client.review(validating("allow", "{}")).await), "another call is accepted again");
 }
 
-/// A connection that goes stops all that was open on it.
+/// A closed connection cancels all calls that were open on it.
 #[tokio::test]
-async fn a_connection_that_goes_stops_its_work() {
+async fn a_closed_connection_cancels_its_calls() {
     let gate = Gate::default();
     let (serving, client) = served(&gate, Limits::default()).await;
     let stream = client.stream().await;
@@ -82,17 +82,17 @@ async fn a_connection_that_goes_stops_its_work() {
     assert!(is_plain_allow(&soon(other.review(validating("allow", "{}"))).await));
 }
 
-/// What a policy started elsewhere is told by the request's token.
+/// The request's token notifies work that a policy has started elsewhere.
 #[tokio::test]
-async fn the_token_tells_what_was_started_elsewhere() {
+async fn the_token_notifies_work_elsewhere() {
     use admission_worker::{Policy, ServeOptions, Worker};
-    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut events) = tokio::sync::mpsc::unbounded_channel();
     let policy = Policy::validating("elsewhere").judge_async(move |request, _| {
-        let told = told.clone();
+        let sender = sender.clone();
         tokio::spawn(async move {
-            told.send("begun").unwrap();
+            sender.send("begun").unwrap();
             request.cancelled().cancelled().await;
-            told.send("cancelled").unwrap();
+            sender.send("cancelled").unwrap();
         });
         std::future::pending::<()>()
     });
@@ -101,14 +101,14 @@ async fn the_token_tells_what_was_started_elsewhere() {
     let client = Client::connect(serving.address()).await;
     let stream = client.stream().await;
     stream.send(&[], vec![calling(1, validating("elsewhere", "{}"))]).await;
-    assert_eq!(soon(heard.recv()).await.unwrap(), "begun");
+    assert_eq!(soon(events.recv()).await.unwrap(), "begun");
     stream.send(&[], vec![cancelling(1)]).await;
-    assert_eq!(soon(heard.recv()).await.unwrap(), "cancelled");
+    assert_eq!(soon(events.recv()).await.unwrap(), "cancelled");
 }
 
-/// A deadline that is none is the caller's mistake.
+/// An invalid deadline is an error of the client.
 #[tokio::test]
-async fn a_deadline_that_cannot_be_read_is_refused() {
+async fn an_invalid_deadline_is_refused() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let mut request = Request::new(ReviewRequest { call: Some(validating("allow", "{}")) });
     request.metadata_mut().insert("grpc-timeout", "soon".parse().unwrap());

@@ -1,4 +1,4 @@
-//! One call, one outcome: every arm, over Review and over the stream.
+//! One call, one outcome: every form of answer, over Review and over the stream.
 
 use admission_worker::Limits;
 use tonic::Code;
@@ -8,9 +8,9 @@ use crate::client::contract::{FailureReason, Phase, allow::Change, cache_hint::H
 use crate::client::{Unreadable, calling, failure, is_plain_allow, mutating, policy_call, validating};
 use crate::workers::{Gate, served};
 
-/// All that was registered, in its order.
+/// Describe returns all registered policies, in their order.
 #[tokio::test]
-async fn describe_tells_all_policies() {
+async fn describe_returns_all_policies() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let described = client.describe().await;
     assert_eq!((described.worker.as_str(), described.version.as_str()), ("tests", "7"));
@@ -20,9 +20,9 @@ async fn describe_tells_all_policies() {
     assert!(String::from_utf8_lossy(&deny.settings_schema).contains("draft/2020-12"));
 }
 
-/// A denial brings all of its parts, and its policy's version.
+/// A denial is sent with all of its parts, and its policy's version.
 #[tokio::test]
-async fn a_denial_travels_whole() {
+async fn a_denial_is_sent_whole() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let outcome = client.review(validating("deny", "{}")).await;
     assert_eq!(outcome.version, "3");
@@ -37,9 +37,9 @@ async fn a_denial_travels_whole() {
     assert_eq!(details.causes[0].reason, "FieldValueInvalid");
 }
 
-/// Each of the three changes as the author gave it; an answer without a change that changes something is a plain allow.
+/// Each of the three changes is sent as the author returned it; an empty change is a plain allow.
 #[tokio::test]
-async fn changes_travel_as_they_were_given() {
+async fn changes_are_sent_unchanged() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let mut changes = Vec::new();
     for policy in ["patch", "merge", "nothing"] {
@@ -51,19 +51,19 @@ async fn changes_travel_as_they_were_given() {
     assert_eq!(changes, [Some(Change::JsonPatch(operations.into())), Some(Change::MergePatch(merged.into())), None]);
 }
 
-/// An object that nobody touched comes back byte for byte, whatever its numbers.
+/// An object that the policy does not change is returned byte for byte, whatever its numbers.
 #[tokio::test]
 async fn an_object_keeps_its_numbers() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let object = r#"{"z":1.0,"b":9007199254740993,"c":1e400,"d":1.10,"e":-0,"a":[1E+2,"\u00e4"]}"#;
-    let called = policy_call("mutated", Phase::Mutating, "{}", &format!(r#"{{"object":{object}}}"#));
-    let Some(Verdict::Allow(allowed)) = client.review(called).await.verdict else { panic!() };
+    let call = policy_call("mutated", Phase::Mutating, "{}", &format!(r#"{{"object":{object}}}"#));
+    let Some(Verdict::Allow(allowed)) = client.review(call).await.verdict else { panic!() };
     assert_eq!(allowed.change, Some(Change::Object(object.replace(r"\u00e4", "ä").into())));
 }
 
-/// Whatever goes wrong in a policy is a failure that names it and a type; the text stays in the log.
+/// An error in a policy is a failure that names the policy and the error's type; the text stays in the log.
 #[tokio::test]
-async fn what_goes_wrong_in_a_policy_is_a_failure() {
+async fn an_error_in_a_policy_is_a_failure() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     for (policy, part) in [
         ("panic", "policy panic failed with panic: see the worker's log"),
@@ -77,10 +77,10 @@ async fn what_goes_wrong_in_a_policy_is_a_failure() {
         assert!(failure(&outcome).starts_with(part), "{outcome:?}");
         assert_eq!(outcome.version, "7");
     }
-    assert!(is_plain_allow(&client.review(validating("allow", "{}")).await), "the worker goes on");
+    assert!(is_plain_allow(&client.review(validating("allow", "{}")).await), "the worker continues");
 }
 
-/// A document that is missing or cannot be read, a wrong type in the policy, and what holds a value is never told.
+/// A missing or invalid document, or a wrong type in the policy, is a failure that quotes no value.
 #[tokio::test]
 async fn a_document_that_cannot_be_read_is_a_failure() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
@@ -91,15 +91,15 @@ async fn a_document_that_cannot_be_read_is_a_failure() {
         let message = failure(&client.review(policy_call("allow", Phase::Validating, "{}", document)).await);
         assert!(message.starts_with("policy allow: the document") && !message.contains("secret"), "{message}");
     }
-    let called = policy_call("misread", Phase::Validating, "{}", r#"{"object":"secret"}"#);
-    let message = failure(&client.review(called).await);
+    let call = policy_call("misread", Phase::Validating, "{}", r#"{"object":"secret"}"#);
+    let message = failure(&client.review(call).await);
     assert!(message.starts_with("policy misread failed with InvalidDocument: the document's object"), "{message}");
     assert!(!message.contains("secret"));
 }
 
-/// The document reaches the policy byte for byte; the uid beside it.
+/// The policy receives the document byte for byte, and the uid.
 #[tokio::test]
-async fn a_document_reaches_the_policy_as_it_came() {
+async fn a_policy_receives_the_document_unchanged() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let document = "{ \"a\" : 1.00,\n\"a\":2, \"ö\":\"\\u00e4\"}";
     let outcome = client.review(policy_call("echo", Phase::Validating, "{}", document)).await;
@@ -108,24 +108,24 @@ async fn a_document_reaches_the_policy_as_it_came() {
     assert_eq!(denied.message, document);
 }
 
-/// A policy that is not held, or not for this phase, and settings that cannot be used, have reasons for machines.
+/// An unknown policy, a wrong phase and invalid settings have reasons for machines.
 #[tokio::test]
 async fn failures_have_reasons() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
-    for (called, reason) in [
+    for (call, reason) in [
         (validating("none", "{}"), FailureReason::UnknownPolicy),
         (mutating("allow", "{}"), FailureReason::UnknownPolicy),
         (validating("allow", r#"{"unknown":1}"#), FailureReason::InvalidSettings),
         (validating("allow", ""), FailureReason::InvalidSettings),
     ] {
-        let Some(Verdict::Failure(failed)) = client.review(called).await.verdict else { panic!() };
+        let Some(Verdict::Failure(failed)) = client.review(call).await.verdict else { panic!() };
         assert_eq!(failed.reason, reason as i32, "{}", failed.message);
     }
 }
 
-/// An answer that is larger than a message is a failure that names its size and the limit.
+/// An answer larger than a message is a failure that names its size and the limit.
 #[tokio::test]
-async fn an_answer_that_fits_no_message_is_a_failure() {
+async fn an_answer_larger_than_a_message_is_a_failure() {
     let mut limits = Limits::default();
     limits.message_bytes = 50_000;
     let (_serving, client) = served(&Gate::default(), limits).await;
@@ -133,9 +133,9 @@ async fn an_answer_that_fits_no_message_is_a_failure() {
     assert!(message.contains("the answer has 1000") && message.contains("at most 49936 fit a message"), "{message}");
 }
 
-/// A message that cannot be read, or is too large, is its call's affair.
+/// An undecodable or too large message ends only its own call.
 #[tokio::test]
-async fn unreadable_messages_end_their_call() {
+async fn undecodable_messages_end_their_call() {
     let mut limits = Limits::default();
     limits.message_bytes = 50_000;
     let (_serving, client) = served(&Gate::default(), limits).await;
@@ -149,9 +149,9 @@ async fn unreadable_messages_end_their_call() {
     assert!(is_plain_allow(&client.review(validating("allow", "{}")).await));
 }
 
-/// The stream gives the outcomes that Review gives.
+/// The stream returns the same outcomes as Review.
 #[tokio::test]
-async fn the_stream_gives_equal_outcomes() {
+async fn the_stream_returns_equal_outcomes() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let names = client.describe().await.policies.into_iter().filter(|policy| policy.name != "wait");
     let calls: Vec<_> = names

@@ -23,9 +23,9 @@ async fn an_outcome_waits_for_no_other() {
     assert!(id == 1 && is_plain_allow(&outcome));
 }
 
-/// What is known at once travels together.
+/// Outcomes that are known at the same time are batched.
 #[tokio::test]
-async fn outcomes_of_one_message_travel_together() {
+async fn outcomes_of_one_message_are_batched() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let mut stream = client.stream().await;
     stream.send(&[], (0..50).map(|id| calling(id, validating("allow", "{}"))).collect()).await;
@@ -39,7 +39,7 @@ async fn outcomes_of_one_message_travel_together() {
     assert!(messages < 50, "50 outcomes in {messages} messages");
 }
 
-/// A cancel stops the work, and no outcome is sent.
+/// A cancel drops the policy's future, and no outcome is sent.
 #[tokio::test]
 async fn a_cancelled_call_gets_no_outcome() {
     let gate = Gate::default();
@@ -54,7 +54,7 @@ async fn a_cancelled_call_gets_no_outcome() {
     assert!(stream.next().await.is_none());
 }
 
-/// A call whose time is over is a failure; the others go on.
+/// A call whose timeout is over is a failure; the others continue.
 #[tokio::test]
 async fn a_timeout_is_of_one_call() {
     let gate = Gate::default();
@@ -63,7 +63,7 @@ async fn a_timeout_is_of_one_call() {
     stream.send(&[], vec![calling(1, validating("wait", "{}"))]).await;
     until(|| async { gate.entered() == 1 }).await;
     let mut milliseconds = 50;
-    // On a busy machine the time may be over before the work has begun.
+    // On a busy machine the timeout may be over before the call begins.
     while gate.entered() == 1 {
         let mut late = validating("wait", "{}");
         let (seconds, rest) = (milliseconds / 1000, milliseconds % 1000);
@@ -71,8 +71,8 @@ async fn a_timeout_is_of_one_call() {
         stream.send(&[], vec![calling(2, late)]).await;
         let (id, outcome) = stream.next().await.unwrap();
         assert_eq!(id, 2);
-        let told = f64::from(milliseconds) / 1000.0;
-        assert_eq!(failure(&outcome), format!("policy wait: no answer within the call's timeout of {told} s"));
+        let seconds = f64::from(milliseconds) / 1000.0;
+        assert_eq!(failure(&outcome), format!("policy wait: no answer within the call's timeout of {seconds} s"));
         assert_eq!(outcome.version, "7");
         milliseconds *= 2;
     }
@@ -81,7 +81,7 @@ async fn a_timeout_is_of_one_call() {
     assert_eq!(stream.next().await.unwrap().0, 1);
 }
 
-/// An id that is open already: one failure for both, and the first one's work is stopped.
+/// A repeated open id gets one failure for both calls, and the first is cancelled.
 #[tokio::test]
 async fn two_calls_with_one_id_are_one_failure() {
     let gate = Gate::default();
@@ -99,9 +99,9 @@ async fn two_calls_with_one_id_are_one_failure() {
     assert!(stream.next().await.is_none());
 }
 
-/// Documents are found by their place in the message; one that is not there is a failure of that call alone.
+/// document_index refers to the documents of the message; a missing one is a failure of that call alone.
 #[tokio::test]
-async fn documents_are_found_by_their_place() {
+async fn documents_are_found_by_their_index() {
     let (_serving, client) = served(&Gate::default(), Limits::default()).await;
     let mut stream = client.stream().await;
     let at = |index| {
@@ -123,7 +123,7 @@ async fn documents_are_found_by_their_place() {
     assert_eq!(messages, [r#"{"b":2}"#, r#"{"a":1}"#, r#"{"b":2}"#, missing]);
 }
 
-/// After the half-close what is open is answered, and the stream ends.
+/// After the half-close open calls are answered, and the stream ends.
 #[tokio::test]
 async fn a_half_closed_stream_is_answered_and_ends() {
     let gate = Gate::default();
@@ -149,10 +149,10 @@ async fn what_a_newer_contract_may_send_is_ignored() {
     assert!(stream.next().await.is_none());
 }
 
-/// From a peer that does not read, the worker stops reading; when it reads again, nothing is lost.
+/// The worker stops reading from a peer that does not read; when the peer reads again, it gets all outcomes.
 #[tokio::test]
-async fn a_peer_that_does_not_read_is_not_read() {
-    const CALLS: u64 = 2000; // of 100 KB each: 200 MB, of which a bounded part is held
+async fn reading_stops_when_the_peer_does_not_read() {
+    const CALLS: u64 = 2000; // of 100 KB each: 200 MB, of which a bounded part is buffered
     let mut limits = Limits::default();
     limits.message_bytes = 1_000_000;
     let (_serving, client) = served(&Gate::default(), limits).await;
@@ -160,14 +160,14 @@ async fn a_peer_that_does_not_read_is_not_read() {
     let sender = stream.sender.take().unwrap();
     let sending = tokio::spawn(async move {
         for id in 0..CALLS {
-            // Settings that fill messages, so that unread ones cannot all wait in buffers.
+            // Documents that fill messages, so that unread ones do not all fit into buffers.
             let document = format!("{{\"a\":\"{}\"}}", "x".repeat(20_000));
             let items = vec![calling(id, policy_call("flood", Phase::Validating, "{}", &document))];
             let message = crate::client::contract::ReviewStreamRequest { documents: vec![], items };
             sender.send(message).await.unwrap();
         }
     });
-    // Another stream is served meanwhile, as often as it likes.
+    // Another stream is served meanwhile.
     let mut other = client.stream().await;
     for id in 0..100 {
         other.send(&[], vec![calling(id, validating("allow", "{}"))]).await;

@@ -1,4 +1,4 @@
-//! TLS with certificates that are made here: served, mutual, renewed.
+//! TLS with generated certificates: served, mutual, renewed.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use crate::client::{Client, SERVING, soon, until};
 use crate::workers::{Gate, worker};
 
-/// A folder of this test's own, gone with it.
+/// A folder of one test, removed with it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -38,7 +38,7 @@ fn authority() -> CertifiedKey {
     CertifiedKey { cert: params.self_signed(&key_pair).unwrap(), key_pair }
 }
 
-/// A certificate for localhost of an authority: its PEM and its key's.
+/// An authority's certificate for localhost: its PEM and its key's.
 fn issued(by: &CertifiedKey) -> (String, String) {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -57,7 +57,7 @@ async fn serving(files: TlsFiles) -> Serving {
     worker(&Gate::default()).serve("127.0.0.1:0", options).await.unwrap()
 }
 
-/// A channel that trusts an authority and perhaps shows a certificate.
+/// A channel that trusts an authority, with an optional client certificate.
 async fn dial(address: &str, trusts: &CertifiedKey, shows: Option<(String, String)>) -> Option<Channel> {
     let mut tls =
         ClientTlsConfig::new().ca_certificate(Certificate::from_pem(trusts.cert.pem())).domain_name("localhost");
@@ -74,7 +74,7 @@ async fn is_served(address: &str, trusts: &CertifiedKey, shows: Option<(String, 
     Client(channel).health("").await.is_ok_and(|status| status == SERVING)
 }
 
-/// Served to whoever trusts the authority; not to others, and not in the clear.
+/// The worker serves clients that trust the authority; no others, and none without TLS.
 #[tokio::test]
 async fn a_worker_serves_tls() {
     let (ours, other, folder) = (authority(), authority(), Folder::new("serves"));
@@ -86,9 +86,9 @@ async fn a_worker_serves_tls() {
     assert!(Client(plain).health("").await.is_err());
 }
 
-/// With a client authority, only clients with a certificate of its own are served.
+/// With client authorities, only clients with their certificates are served.
 #[tokio::test]
-async fn mutual_tls_calls_who_calls() {
+async fn mutual_tls_serves_only_known_clients() {
     let (ours, clients, other, folder) = (authority(), authority(), authority(), Folder::new("mutual"));
     write(&folder, &issued(&ours), &clients);
     let serving = serving(folder.files(true)).await;
@@ -97,7 +97,7 @@ async fn mutual_tls_calls_who_calls() {
     assert!(!is_served(serving.address(), &ours, None).await);
 }
 
-/// New files are used without a restart; what cannot be used is passed over, and what was used stays.
+/// New files are used without a restart; invalid ones are ignored, and the previous certificate stays.
 #[tokio::test]
 async fn certificates_are_read_again() {
     let (old, new, folder) = (authority(), authority(), Folder::new("again"));
@@ -111,9 +111,9 @@ async fn certificates_are_read_again() {
     assert!(!is_served(&address, &old, None).await);
 }
 
-/// What cannot be used at the start is told in one line, with its file.
+/// A certificate that cannot be used at startup is an error of one line that names its file.
 #[tokio::test]
-async fn certificates_that_cannot_be_used_are_told() {
+async fn invalid_certificates_are_errors() {
     let (ours, folder) = (authority(), Folder::new("unusable"));
     for (name, content, part) in [
         ("cert", "nothing", "cert: must hold certificates in PEM"),

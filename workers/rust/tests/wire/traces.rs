@@ -1,4 +1,4 @@
-//! The policy's span: a child of the gateway's, current while the policy runs.
+//! The policy's span: a child of the gateway's, active while the policy runs.
 
 use admission_worker::{Policy, ServeOptions, Worker, deny};
 use opentelemetry::trace::{TraceContextExt, TraceId};
@@ -21,7 +21,7 @@ fn attribute(span: &SpanData, key: &str) -> String {
     found.map(|attribute| attribute.value.to_string()).unwrap_or_default()
 }
 
-/// On Review from the metadata and on the stream from the call, for plain and for async functions.
+/// The parent comes from the metadata on Review, and from the call on the stream, for all functions.
 #[tokio::test]
 async fn a_policy_has_a_span_below_the_gateways() {
     let exporter = InMemorySpanExporter::default();
@@ -47,14 +47,14 @@ async fn a_policy_has_a_span_below_the_gateways() {
     let trace = TraceId::from_hex("0af7651916cd43dd8448eb211c80319c").unwrap();
     for outcome in traced {
         let Some(Verdict::Deny(denied)) = outcome.verdict else { panic!() };
-        assert_eq!(denied.message, trace.to_string(), "the span is the current one in the function");
+        assert_eq!(denied.message, trace.to_string(), "the span is active in the function");
     }
     let spans = exporter.get_finished_spans().unwrap();
     for policy in ["traced", "traced-later"] {
         let span = spans.iter().find(|span| span.name == format!("admission.worker/{policy}")).unwrap();
         assert_eq!(span.span_context.trace_id(), trace);
         assert_eq!(span.parent_span_id.to_string(), "b7ad6b7169203331");
-        let told = ["admission.policy", "admission.uid", "admission.verdict"].map(|key| attribute(span, key));
-        assert_eq!(told, [policy, "uid-of-the-test", "deny"]);
+        let attributes = ["admission.policy", "admission.uid", "admission.verdict"].map(|key| attribute(span, key));
+        assert_eq!(attributes, [policy, "uid-of-the-test", "deny"]);
     }
 }

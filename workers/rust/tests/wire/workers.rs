@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::client::Client;
 
-/// Gates at which policies wait, and a count of those that were dropped while they waited.
+/// A gate at which policies wait, and a count of those that were dropped while they waited.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<Inside>);
 
@@ -29,7 +29,7 @@ impl Default for Inside {
 }
 
 impl Gate {
-    /// Lets one of those who wait go on.
+    /// Releases one waiting policy.
     pub(crate) fn open(&self) {
         self.0.open.add_permits(1);
     }
@@ -60,7 +60,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// A worker with a policy for each arm, one that waits at the gate, and some that misbehave.
+/// A worker with a policy for each form of answer, one that waits at the gate, and some that fail.
 pub(crate) fn worker(gate: &Gate) -> Worker {
     let gate = gate.clone();
     Worker::new("tests", "7")
