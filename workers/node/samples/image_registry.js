@@ -43,17 +43,17 @@ const SETTINGS = {
  * @param {ImageRegistry} settings
  */
 function* validate({ from, to }) {
-  let isSound = true;
+  let isValid = true;
   for (const [name, place] of Object.entries({ from, to })) {
     if (PLACE.test(place) && isRegistry(firstOf(place))) continue;
-    isSound = false;
+    isValid = false;
     const wanted = 'a registry with or without a path, such as docker.io or mirror.example.com/hub';
     yield new SettingsError(`/${name}`, `must be ${wanted}, is ${JSON.stringify(place)}`);
   }
   if (firstOf(from) === OLD_DOCKER_HUB) {
     yield new SettingsError('/from', `${OLD_DOCKER_HUB} is another name of ${DOCKER_HUB}: write ${DOCKER_HUB}`);
   }
-  if (isSound && restOf(from, to) !== undefined) {
+  if (isValid && restOf(from, to) !== undefined) {
     const lies = `${JSON.stringify(from)} lies in ${JSON.stringify(to)}`;
     yield new SettingsError('/from', `${lies}, where images stay: nothing would ever be rewritten`);
   }

@@ -117,7 +117,7 @@ function whenSignalled(log) {
 function whenInputEnds(log) {
   return new Promise(resolve => {
     const ended = () => {
-      log.info('standard input has ended: whoever started this worker is gone');
+      log.info('standard input has ended: the parent process is gone');
       resolve();
     };
     process.stdin.once('end', ended);

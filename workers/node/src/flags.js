@@ -70,7 +70,7 @@ export const FLAGS = Object.freeze({
   listen: {
     value: 'ADDRESS',
     default: '127.0.0.1:50051',
-    help: 'HOST:PORT (port 0: any), [::1]:0, unix:PATH or unix:///ABSOLUTE; a leading dns:/// is taken off',
+    help: 'HOST:PORT (port 0: any), [::1]:0, unix:PATH or unix:///ABSOLUTE; a leading dns:/// is removed',
     read: address,
   },
   'tls-cert': {
@@ -113,7 +113,7 @@ export const FLAGS = Object.freeze({
   'grace-period': {
     value: 'SECONDS',
     default: DEFAULTS.gracePeriod,
-    help: 'for open calls when told to stop',
+    help: 'for open calls after a signal to stop',
     read: seconds,
   },
   conformance: { value: '', default: false, help: 'add the probe policies of the conformance kit', read: switched },

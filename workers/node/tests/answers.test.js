@@ -45,7 +45,7 @@ test('answers are values: equal where they say the same, and frozen', () => {
   assert.ok(deny('no') instanceof Deny);
 });
 
-test('what is changed after the answer does not change it', () => {
+test('later changes of values do not change the answer', () => {
   const labels = { team: 'a' };
   const warnings = ['one'];
   const answer = merge({ metadata: { labels } }, { warnings });
@@ -98,6 +98,6 @@ test('the longest audit key has 63 characters, and NO_STORE is a hint', () => {
   assert.equal(allow({ auditAnnotations: { ['a'.repeat(63)]: '' }, cache: NO_STORE }).cache, NO_STORE);
 });
 
-test('pointer escapes what is between slashes', () => {
+test('pointer escapes tokens', () => {
   assert.equal(pointer('metadata', 'labels', 'a/b~c', 0), '/metadata/labels/a~1b~0c/0');
 });

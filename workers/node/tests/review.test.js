@@ -112,7 +112,7 @@ test('the message of fail is logged with the uid', async context => {
   assert.match(log.text, /policy policy could not judge: no database \(uid the-uid\)/);
 });
 
-test('a policy that is not held, or not for the phase, is UNKNOWN_POLICY', async context => {
+test('an unknown policy, or one of the other phase, is UNKNOWN_POLICY', async context => {
   const { client } = await connected(
     context,
     new Worker('test', { version: '1' }).validating('a', {}, () => allow()),

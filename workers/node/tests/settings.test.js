@@ -154,7 +154,7 @@ test('with more settings than the cache holds, each call is judged by its own', 
   }
 });
 
-test('settings of a policy that is not held are an error', async context => {
+test('settings of an unknown policy are an error', async context => {
   const { client } = await serving(context, {});
   assert.deepEqual((await client.validate('other', {})).errors, [['', 'the worker holds no policy "other"']]);
 });
