@@ -70,7 +70,7 @@ _FIXED: Final = (
     _Fixed(
         title="Started workers",
         module="gateway.transports.supervisor",
-        names=("RESTART_SECONDS", "HEALTHY_SECONDS", "LAST_WORDS_SECONDS"),
+        names=("RESTART_SECONDS", "HEALTHY_SECONDS", "LAST_OUTPUT_SECONDS"),
     ),
     _Fixed(
         title="Output of started workers", module="gateway.transports.output", names=("LINE_BYTES", "LINES_A_SECOND")
@@ -97,24 +97,28 @@ _FIXED: Final = (
     _Fixed(
         title="Connections to workers",
         module="gateway.transports.grpc.connection",
-        names=("RETRY_SECONDS", "AGAIN_SECONDS", "STREAM_SECONDS", "BREAKS"),
+        names=("RETRY_SECONDS", "DESCRIBE_INTERVAL_SECONDS", "STREAM_SECONDS", "MAX_STREAM_BREAKS"),
     ),
     _Fixed(
         title="Addresses of workers",
         module="gateway.transports.grpc.endpoint_set",
-        names=("LOOK_SECONDS", "RESOLVE_SECONDS"),
+        names=("CHECK_SECONDS", "RESOLVE_SECONDS"),
     ),
     _Fixed(
         title="Replicas of workers",
         module="gateway.transports.grpc.endpoint",
-        names=("TURN_SECONDS", "MOST_BREAKERS", "WAIT_SECONDS"),
+        names=("ROTATION_SECONDS", "MOST_BREAKERS", "SUCCESSOR_TIMEOUT_FACTOR"),
     ),
     _Fixed(
         title="Streams to workers",
         module="gateway.transports.grpc.stream",
-        names=("GATHER", "BEHIND_SECONDS", "SWEEP_SECONDS"),
+        names=("GATHER_TURNS", "BEHIND_SECONDS", "SWEEP_SECONDS"),
     ),
-    _Fixed(title="Attempts of calls", module="gateway.transports.grpc.retries", names=("SENT", "UNSENT", "FAIR_SHARE")),
+    _Fixed(
+        title="Attempts of calls",
+        module="gateway.transports.grpc.retries",
+        names=("MAX_SENT", "MAX_UNSENT", "FAIR_SHARE"),
+    ),
     _Fixed(title="Retries", module="gateway.transports.grpc.retry_budget", names=("RESERVE",)),
     _Fixed(title="Names of queues", module="gateway.policies.workers.queue_target", names=("MAX_STREAM",)),
     _Fixed(

@@ -107,9 +107,9 @@ def _webhooks(*, kubeconfig: Path | None, configuration: Path | None, resolve: S
             users = read_kubeconfig(kubeconfig)
             access = WebhookAccess(mutating=users, validating=users)
         if resolve:
-            from gateway.transports.webhook.host_overrides import read_places  # noqa: PLC0415 - for webhooks only
+            from gateway.transports.webhook.host_overrides import read_overrides  # noqa: PLC0415 - for webhooks only
 
-            access = replace(access, resolved=read_places(resolve))
+            access = replace(access, resolved=read_overrides(resolve))
     except AccessError as error:
         raise click.UsageError(str(error)) from None
     return access

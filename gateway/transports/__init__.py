@@ -7,11 +7,11 @@ import os
 from typing import Final
 
 _SETTINGS: Final = {
-    # Workers are started by fork and exec, never by fork alone, so gRPC need not survive a fork; its attempt to do so
-    # only complains on standard error.
+    # Workers are started by fork and exec, never by fork alone, so gRPC need not survive a fork; its support for forks
+    # only writes warnings to standard error.
     "GRPC_ENABLE_FORK_SUPPORT": "0",
-    # What gRPC's core has to say comes back as the status of a call; on standard error it would be the one line that is
-    # not of our log. Whoever looks into gRPC itself sets this to INFO.
+    # Errors of gRPC's core are in the status of a call; on standard error they would break the log's format. Set this
+    # to INFO to debug gRPC itself.
     "GRPC_VERBOSITY": "NONE",
 }
 

@@ -1,6 +1,6 @@
 """The availability of each policy: its worker's description, or the reason why it cannot be called.
 
-The log reports for each policy what it is shown and what it may change, before its first call. ``serving.degradation``
+The log reports for each policy its inputs and what it may change, before its first call. ``serving.degradation``
 reports policies that cannot be called; ``PolicyAvailabilities`` reports shadows that cannot.
 """
 
@@ -44,7 +44,7 @@ class PolicyAvailabilities:
         return availability if isinstance(availability, Described) else None
 
     def set(self, policy: Policy, availability: PolicyAvailability, *, reported: bool = True) -> None:
-        """Take down that of a policy; ``reported``: in the log."""
+        """Set that of a policy; ``reported``: log it."""
         before = self.get(policy)
         if availability == before:
             return
@@ -52,9 +52,9 @@ class PolicyAvailabilities:
         if isinstance(availability, Described):
             self._log_described(policy, availability)
         elif self._warns and before is not None and reported:
-            # Before the first contact nobody can be called: that is no news.
+            # Before the first description, no policy can be called: that is not worth a warning.
             _LOG.warning(
-                "a policy cannot be asked",
+                "a policy cannot be called",
                 policy=policy.qualified_name,
                 place=str(policy.place),
                 why=availability.message,
@@ -65,7 +65,7 @@ class PolicyAvailabilities:
         writes = policy.writes if availability.writes is None else availability.writes
         changes = {"may_change": shown_writes(writes)} if policy.phase is Phase.MUTATING else {}
         _LOG.info(
-            "a policy can be asked",
+            "a policy can be called",
             policy=policy.qualified_name,
             version=one_line(availability.version, self._characters),
             shown=shown_inputs(inputs),

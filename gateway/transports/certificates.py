@@ -20,7 +20,7 @@ from msgspec import Struct
 from gateway.policies.workers.targets import GrpcTls
 
 SYSTEM: Final = "the system's authorities"
-"""What their file is called, beside ``caFile``, ``certFile`` and ``keyFile``."""
+"""The label of their file, beside ``caFile``, ``certFile`` and ``keyFile``."""
 
 _BEGIN: Final = b"-----BEGIN CERTIFICATE-----"
 _CURVES: Final = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
@@ -35,11 +35,12 @@ class CredentialsError(Exception):
 
 
 class Loaded(Struct, frozen=True, kw_only=True):
-    """What a channel is made with.
+    """The credentials and options of a channel.
 
-    ``credentials``: None for plain text. ``options``: of the channel, beside others; they name whom the certificate
-    must be for, and set the authority of the calls: give no ``grpc.default_authority`` beside them. ``fingerprint``:
-    equal for equal contents of all files. ``expires``: when the gateway's own certificate does, None without one.
+    ``credentials``: None for plain text. ``options``: channel options; they set the name that the worker's certificate
+    must have, which is the authority of the calls too, so do not combine them with ``grpc.default_authority``.
+    ``fingerprint``: equal for equal contents of all files. ``expires``: the end of the validity of the gateway's own
+    certificate; None without one.
     """
 
     credentials: grpc.ChannelCredentials | None = None
@@ -66,7 +67,7 @@ class CertificateReading:
         self._now = now
 
     def loaded(self, tls: GrpcTls, fingerprint: str) -> Loaded:
-        """Raises CredentialsError."""
+        """The credentials. Raises CredentialsError."""
         authorities = self._authorities(tls)
         chain = key = expires = None
         if tls.cert_file:
@@ -88,14 +89,14 @@ class CertificateReading:
         content = self._content(label) if tls.ca_file else tls.ca_bundle
         ends = max(certificate.not_valid_after_utc for certificate in self._certificates(label, content))
         if ends < self._now:
-            raise self._error(label, f"expired on {ends.isoformat()}", "put the authority there that is in use")
+            raise self._error(label, f"expired on {ends.isoformat()}", "replace it with the authority that is in use")
         return content
 
     def _system(self) -> bytes:
         if not self._paths[SYSTEM]:
-            raise self._error(SYSTEM, "this machine has no file of them in a place known here", "set caFile")
+            raise self._error(SYSTEM, "no file found at any of the known paths", "set caFile")
         content = self._content(SYSTEM)
-        # Not checked one by one: one unusual certificate of 150 is no error of this worker.
+        # Not checked one by one: a single unusual certificate of 150 is no error of this worker.
         if _BEGIN not in content:
             raise self._error(SYSTEM, f"no PEM certificate in it ({_observed(content)})", "set caFile or caBundle")
         return content
@@ -109,7 +110,7 @@ class CertificateReading:
                 "keyFile",
                 f"it does not belong to the first certificate in {self._paths['certFile']} (subject "
                 f"{certificate.subject.rfc4514_string()!r})",
-                "give the pair that was issued together; where it is being replaced, both files will be read again",
+                "use the pair that was issued together; during a replacement, both files are read again",
             )
         begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
         if self._now > ends:
@@ -137,7 +138,7 @@ class CertificateReading:
             ) from error
         # The reader skips a truncated block, and a missing authority would cause an error much later.
         if len(certificates) < content.count(_BEGIN):
-            raise self._error(label, "a PEM block in it does not end", "write it anew, or wait until it is written")
+            raise self._error(label, "a PEM block in it does not end", "write it again, or wait until it is written")
         return certificates
 
     def _private_key(self, content: bytes) -> Any:
@@ -147,7 +148,7 @@ class CertificateReading:
         except TypeError as error:
             raise self._error(
                 "keyFile",
-                "it is protected by a password, which nobody is there to type",
+                "it is encrypted, and the gateway has no password for it",
                 "remove it with 'openssl pkey -in FILE -out FILE' and protect the file instead",
             ) from error
         except (ValueError, UnsupportedAlgorithm) as error:
@@ -181,4 +182,4 @@ def _observed(content: bytes) -> str:
         return "it is empty"
     if content.startswith(b"0"):
         return "it looks like DER, the binary form"
-    return f"{len(content)} bytes of something else"
+    return f"{len(content)} bytes without one"

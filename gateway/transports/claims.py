@@ -7,7 +7,7 @@ claim       what counts                                         beyond the grant
 ==========  ==================================================  ============================
 unset       the grant                                           never
 everything  the grant, if that is everything                    if less than that is granted
-pointers    exactly these places; none, if the list is empty    if a place is not granted
+pointers    exactly these paths; none, if the list is empty     if a path is not granted
 ==========  ==================================================  ============================
 
 A claim beyond the grant is not reduced to it: the policy needs values that it would not see. It is a failure
@@ -75,12 +75,12 @@ def effective(policy: Policy, described: pb.PolicyDescription) -> Effective:
 
 
 def shown_inputs(inputs: Inputs) -> str:
-    """What a policy is shown, for people: bounded, on one line."""
+    """The inputs of a policy as text for a message: bounded, on one line."""
     return "every member of the request but uid" if inputs.places is None else listed(inputs.pointers)
 
 
 def shown_writes(writes: Writes) -> str:
-    """What a policy may change, for people: bounded, on one line."""
+    """What a policy may change, as text for a message: bounded, on one line."""
     if writes.narrowed is not None:
         return listed(_texts(writes.narrowed))
     if writes.granted is not None:
@@ -113,10 +113,10 @@ def _writes(policy: Policy, claim: pb.Claim) -> Writes:
 
 
 def _is_everything(policy: Policy, name: str, claim: pb.Claim) -> bool:
-    """Which of the two a claim is.
+    """Whether a claim is ``everything``, and not pointers.
 
     Raises:
-        ClaimError: it is neither, which is not the same as an unset one; a later contract may have a third.
+        ClaimError: it is neither, which differs from an unset claim; a later contract may have a third kind.
     """
     kind = claim.WhichOneof("claim")
     if kind is None:
@@ -129,10 +129,10 @@ def _is_everything(policy: Policy, name: str, claim: pb.Claim) -> bool:
 
 
 def _read(policy: Policy, name: str, claim: pb.Claim, read: Callable[[Field, Findings], _Scope]) -> _Scope:
-    """The claimed places, by the rules for configured ones.
+    """The claimed paths, by the rules for configured ones.
 
     Raises:
-        ClaimError: all that is wrong with them, in the words of those rules.
+        ClaimError: all errors in them, with the messages of those rules.
     """
     node = Node([Node(text, 0) for text in claim.pointers.pointers], 0)
     findings: Findings = []
@@ -140,7 +140,7 @@ def _read(policy: Policy, name: str, claim: pb.Claim, read: Callable[[Field, Fin
     scope = read(Field(node=node, place=Place(file="", line=0, path=name), findings=findings), overlaps)
     if findings:
         faults = one_line(summary(findings), EXPLAINED)
-        raise ClaimError(name, f"what it claims for policy {policy.policy!r} is no set of places: {faults}")
+        raise ClaimError(name, f"its claim of {name} for policy {policy.policy!r} is invalid: {faults}")
     return scope
 
 

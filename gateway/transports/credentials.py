@@ -6,8 +6,8 @@ The rules:
   worker, with the reason; credentials loaded before stay.
 * gRPC gets only files that it can use (``certificates``).
 * A change is reported when two polls in a row read the same, as with the policy files: at the first, a process may
-  still be writing. It is reported once, also if loading fails then, and also if a new connection has loaded it
-  meanwhile: other connections may still have the old files.
+  still be writing. It is reported once, even if loading fails then, and even if a new connection has loaded it in the
+  meantime: other connections may still have the old files.
 * The list of authorities in gRPC's package is never used: without ``caFile`` and ``caBundle`` the authorities are
   those of this machine.
 
@@ -41,8 +41,8 @@ SYSTEM_FILES: Final = (
 """The paths of the system's authorities, in Go's order (crypto/x509, root_linux.go): Debian, Fedora, openSUSE,
 OpenELEC, RHEL, Alpine. The first that exists is used; ``SSL_CERT_FILE`` has precedence."""
 
-_RESTED: Final = timedelta(seconds=2)
-"""How old a file's last change must be for its times to tell the next one: the coarsest clock of a file system (FAT)
+_STABLE: Final = timedelta(seconds=2)
+"""The age of a file's last change from which its times show the next change: the coarsest clock of a file system (FAT)
 has ticks of two seconds."""
 
 
@@ -82,7 +82,7 @@ class WorkerCredentials:
         """Read the files. Equal contents are the same object as before, credentials included.
 
         Raises:
-            CredentialsError: a file cannot be read, is no PEM or none of ours, or is out of its time.
+            CredentialsError: a file cannot be read, is not PEM, does not match the others, or is not valid now.
         """
         if self.tls is None:
             return _PLAIN_TEXT
@@ -109,21 +109,21 @@ class WorkerCredentials:
         """
         if self.tls is None or self._reported is None:
             return False
-        before, self._seen = self._seen, self._look()
+        before, self._seen = self._seen, self._current_digest()
         has_begun = self._begins is not None and self._now() >= self._begins
         if not has_begun and (self._seen != before or self._seen == self._reported):
             return False
         self._reported, self._begins = self._seen, None
         return True
 
-    def _look(self) -> bytes:
+    def _current_digest(self) -> bytes:
         """The digest of the files; they are not read again if their times show no change."""
         paths = self._paths()
         states = tuple(file_state(path) for path in paths.values())
         if states == self._states:
             return self._seen
         latest = max((state[-1] for state in states if state), default=0)
-        self._states = states if latest < (self._now() - _RESTED).timestamp() * 1e9 else None
+        self._states = states if latest < (self._now() - _STABLE).timestamp() * 1e9 else None
         return _digest({label: file_content(path) for label, path in paths.items()})
 
     def _paths(self) -> Mapping[str, str]:

@@ -60,20 +60,20 @@ class DescriptionValidator:
     """Compares one description of a worker with the policies that are configured for it.
 
     Args:
-        judge: validates settings; a replica of the worker with this description.
+        validator: a replica of the worker with this description, which validates settings.
         configured: the same worker in the configuration.
         description: the answer to Describe.
         characters: how much of the worker's text one message keeps.
     """
 
     def __init__(
-        self, judge: SettingsValidator, configured: Worker, description: pb.DescribeResponse, characters: int
+        self, validator: SettingsValidator, configured: Worker, description: pb.DescribeResponse, characters: int
     ) -> None:
-        self._judge = judge
+        self._validator = validator
         self._configured = configured
         self._description = description
         self._characters = characters
-        self._held = {entry.name: entry for entry in description.policies}
+        self._policies = {entry.name: entry for entry in description.policies}
         self._entries = Counter(entry.name for entry in description.policies)
         self._validated: dict[tuple[str, bytes], asyncio.Task[pb.ValidateSettingsResponse]] = {}
 
@@ -84,8 +84,8 @@ class DescriptionValidator:
 
     @property
     def policies(self) -> list[str]:
-        """The names of the policies that it holds, in order, for the log."""
-        return sorted(one_line(name, self._characters) for name in self._held)
+        """The names of the policies that the worker has, in order, for the log."""
+        return sorted(one_line(name, self._characters) for name in self._policies)
 
     async def availabilities(self, policies: Sequence[Policy]) -> list[PolicyAvailability]:
         """The availability of each policy; some are validated concurrently.
@@ -109,32 +109,32 @@ class DescriptionValidator:
         return [found[number] for number in range(len(policies))]
 
     async def _availability(self, policy: Policy) -> PolicyAvailability:
-        described = self._held.get(policy.policy)
+        described = self._policies.get(policy.policy)
         if described is None:
             return self._unknown(policy.policy)
         version = described.version or self._description.version
-        why_not = self._why_not(policy, described, version)
-        if why_not is not None:
-            return Unavailable(why=UnavailableReason.DESCRIPTION, message=why_not)
+        mismatch = self._mismatch(policy, described, version)
+        if mismatch is not None:
+            return Unavailable(why=UnavailableReason.DESCRIPTION, message=mismatch)
         try:
             scopes = effective(policy, described)
         except ClaimError as error:
-            message = f"worker {self._configured.name!r} cannot be asked: {error}"
+            message = f"worker {self._configured.name!r} cannot be called: {error}"
             return Unavailable(why=UnavailableReason.CLAIMS, message=message, field=error.field)
-        refused = await self._refused_settings(policy)
-        if refused is not None:
-            return refused
+        errors = await self._settings_errors(policy)
+        if errors is not None:
+            return errors
         identity = verdict_identity(policy, self._configured)
         return Described(version=version, inputs=scopes.inputs, writes=scopes.writes, identity=identity)
 
-    def _why_not(self, policy: Policy, described: pb.PolicyDescription, version: str) -> str | None:
+    def _mismatch(self, policy: Policy, described: pb.PolicyDescription, version: str) -> str | None:
         name = self._configured.name
         if self._entries[policy.policy] > 1:
-            return f"worker {name!r} describes policy {policy.policy!r} more than once: which one is meant?"
+            return f"worker {name!r} describes policy {policy.policy!r} more than once; it must describe it once"
         if PHASES[policy.phase] not in described.phases:
             return f"policy {policy.policy!r} of worker {name!r} cannot be used for {policy.phase}"
         if not version:
-            return f"worker {name!r} describes no version, so nobody can tell whose verdict it is"
+            return f"worker {name!r} describes no version of policy {policy.policy!r}; every policy needs one"
         return None
 
     def _unknown(self, name: str) -> Unavailable:
@@ -145,25 +145,25 @@ class DescriptionValidator:
             field="policy",
         )
 
-    async def _refused_settings(self, policy: Policy) -> Unavailable | None:
-        question = (policy.policy, policy.settings)
-        if question not in self._validated:
-            self._validated[question] = asyncio.ensure_future(self._judge.validate_settings(*question))
-        said = await self._validated[question]
-        for warning in islice(said.warnings, MOST_REPORTED):
+    async def _settings_errors(self, policy: Policy) -> Unavailable | None:
+        key = (policy.policy, policy.settings)
+        if key not in self._validated:
+            self._validated[key] = asyncio.ensure_future(self._validator.validate_settings(*key))
+        response = await self._validated[key]
+        for warning in islice(response.warnings, MOST_REPORTED):
             _LOG.warning(
                 "a worker warns of settings",
                 policy=policy.qualified_name,
                 place=str(policy.place),
                 warning=one_line(warning, self._characters),
             )
-        if not said.errors:
+        if not response.errors:
             return None
-        refused = tuple((error.pointer, error.message) for error in islice(said.errors, MOST_REPORTED))
-        texts = "; ".join(f"settings{pointer}: {message}" for pointer, message in refused)
+        errors = tuple((error.pointer, error.message) for error in islice(response.errors, MOST_REPORTED))
+        texts = "; ".join(f"settings{pointer}: {message}" for pointer, message in errors)
         return Unavailable(
             why=UnavailableReason.SETTINGS,
             message=f"worker {self._configured.name!r} refuses the settings: {one_line(texts, self._characters)}",
             field="settings",
-            refused=tuple((pointer, one_line(message, self._characters)) for pointer, message in refused),
+            refused=tuple((pointer, one_line(message, self._characters)) for pointer, message in errors),
         )

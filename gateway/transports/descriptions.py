@@ -19,7 +19,7 @@ connection, and decoding it blocks the loop."""
 MOST_FIELDS: Final = 20_000
 """Fields of it, with those of its inner messages: a thousand policies with fifteen pointers each."""
 
-Words = TypeVar("Words", pb.DescribeResponse, pb.ValidateSettingsResponse)
+_Response = TypeVar("_Response", pb.DescribeResponse, pb.ValidateSettingsResponse)
 
 
 class Description:
@@ -35,7 +35,7 @@ class Description:
         }
 
     def version_of(self, policy: str) -> str | None:
-        """The version in which the worker holds a policy; None: it holds none, or more than one, of that name."""
+        """The version of a policy in the worker; None: the worker has no policy of that name, or more than one."""
         return self._versions.get(policy)
 
 
@@ -53,21 +53,21 @@ class Descriptions:
         """
         known = self._known.get(content)
         if known is None:
-            description = Description(read_words(pb.DescribeResponse, content))
+            description = Description(read_message(pb.DescribeResponse, content))
             if len(self._known) >= KEPT:
                 del self._known[next(iter(self._known))]
             known = self._known[content] = description
         return known
 
 
-def read_words(kind: type[Words], content: bytes) -> Words:
+def read_message(kind: type[_Response], content: bytes) -> _Response:
     """The answer to Describe or ValidateSettings in these bytes.
 
     Raises:
         google.protobuf.message.DecodeError: they are invalid, or beyond a limit.
     """
     if len(content) > MOST_BYTES:
-        raise DecodeError(f"{len(content)} bytes, and at most {MOST_BYTES} are read")
+        raise DecodeError(f"{len(content)} bytes, more than the limit of {MOST_BYTES}")
     return parsed(kind, content, most=MOST_FIELDS, small=0)
 
 

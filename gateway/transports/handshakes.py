@@ -19,41 +19,41 @@ _TABLE: Final = tuple(
         (
             r"Hostname Verification Check failed",
             (
-                "shows a certificate that is not for the DNS name {name!r}: is it another worker's? issue one with "
-                "this name as subjectAltName, or set spec.grpc.tls.serverName"
+                "presents a certificate that is not valid for the DNS name {name!r}: issue one with this name as "
+                "subjectAltName, or set spec.grpc.tls.serverName"
             ),
         ),
         (
             r"certificate has expired",
-            "shows a certificate that has expired, its own or one of the authorities above it; renew it at the worker",
+            "presents an expired certificate, its own or that of an authority in its chain; renew it at the worker",
         ),
-        (r"certificate is not yet valid", "shows a certificate that is not valid yet; compare the clocks"),
+        (r"certificate is not yet valid", "presents a certificate that is not valid yet; compare the clocks"),
         (
             r"CERTIFICATE_VERIFY_FAILED|certificate signature failure",
             (
-                "shows a certificate of an authority that is not in {authorities}; put the authority there that issued "
-                "it, or find out who listens there"
+                "presents a certificate of an authority that is not in {authorities}; add the authority that issued "
+                "it, or check which server listens at this address"
             ),
         ),
         (
             r"WRONG_VERSION_NUMBER|HTTP_REQUEST|HTTPS_PROXY_REQUEST",
             "does not speak TLS; give it a certificate (--tls-cert and --tls-key of the SDKs), or remove spec.grpc.tls",
         ),
-        (r"ALPN", "speaks TLS, but not HTTP/2 over it, so it is no gRPC server; see what listens there"),
+        (r"ALPN", "speaks TLS, but not HTTP/2, so it is no gRPC server; check which server listens at this address"),
         (
             r"UNSUPPORTED_PROTOCOL|NO_SHARED_CIPHER|NO_COMMON_SIGNATURE_ALGORITHMS|WRONG_SIGNATURE_TYPE",
             (
-                "agrees on no version, cipher or signature with the gateway; it needs TLS 1.2 or newer, and a "
-                "certificate with ECDSA (P-256, P-384) or RSA"
+                "has no TLS version, cipher or signature algorithm in common with the gateway; it needs TLS 1.2 or "
+                "newer, and a certificate with ECDSA (P-256, P-384) or RSA"
             ),
         ),
         (
             r"Failed to create security handshaker",
-            "cannot be connected to, because gRPC cannot use what stands in {files}; issue it anew",
+            "cannot be connected to, because gRPC cannot use the content of {files}; issue new certificates",
         ),
         (
             r"_ALERT_|Handshake read failed|Socket closed|Connection reset|Broken pipe",
-            "ends the connection during the TLS handshake: {client} its log says more",
+            "closes the connection during the TLS handshake: {client} see its log",
         ),
     )
 )
@@ -73,7 +73,7 @@ def handshake_failure(details: str, tls: GrpcTls | None) -> str | None:
     if tls is None:
         if _PLAIN.search(details) is None:
             return None
-        return "ends the connection before a word is said: does it speak TLS? then set spec.grpc.tls; its log says more"
+        return "closes the connection before the first response: if it speaks TLS, set spec.grpc.tls; see its log"
     meaning = next((meaning for pattern, meaning in _TABLE if pattern.search(details)), None)
     if meaning is None:
         return None
@@ -94,5 +94,5 @@ def _files(tls: GrpcTls) -> str:
 
 def _client_certificate(tls: GrpcTls) -> str:
     if tls.cert_file:
-        return f"does it take the client certificate in {tls.cert_file}, and know its authority (--client-ca)?"
-    return "does it ask for a client certificate? then set spec.grpc.tls.certFile and keyFile;"
+        return f"does it accept the client certificate in {tls.cert_file}, and trust its authority (--client-ca)?"
+    return "if it requires a client certificate, set spec.grpc.tls.certFile and keyFile;"

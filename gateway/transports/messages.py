@@ -41,18 +41,18 @@ MOST_STATEMENTS: Final = 1000
 ones fit a message, and would keep the gateway from everything else for seconds."""
 
 MOST_FIELDS: Final = 5 * MOST_STATEMENTS
-"""Of a ReviewResponse that is so large that it is counted before it is parsed. A saying has four at most: a cause and
-its three texts. What they stand in has a dozen."""
+"""Fields of a ReviewResponse that is so large that its fields are counted before it is parsed. Each warning, annotation
+or cause has four at most: a cause and its three texts. The messages around them have a dozen."""
 
 _NEVER: Final = 0.0
 """``reuse`` of a verdict that must not be reused."""
 
-Meaningless = Callable[[PolicyCall, str], object]
-"""Told of a cache hint that means nothing: in the answer to which call, and what it is."""
+InvalidHint = Callable[[PolicyCall, str], object]
+"""Called with the call whose answer has an invalid cache hint, and a description of the hint."""
 
 
-def _unheard(_call: PolicyCall, _observed: str) -> None:
-    """Nobody wants to know."""
+def _ignore_hint(_call: PolicyCall, _observed: str) -> None:
+    """The default: invalid hints are not reported."""
 
 
 def one_line(text: str, characters: int) -> str:
@@ -63,7 +63,7 @@ def one_line(text: str, characters: int) -> str:
 
 
 def review_request(call: PolicyCall) -> bytes:
-    """The ``ReviewRequest`` that puts ``call``, serialized."""
+    """The ``ReviewRequest`` of a call, serialized."""
     return pb.ReviewRequest(
         call=pb.PolicyCall(
             policy=call.policy.policy,
@@ -75,10 +75,10 @@ def review_request(call: PolicyCall) -> bytes:
     ).SerializeToString()
 
 
-class Reading(Protocol):
+class OutcomeReader(Protocol):
     """Converts an Outcome to an answer, as ``outcome_answer`` does."""
 
-    def __call__(self, call: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
+    def __call__(self, call: PolicyCall, outcome: pb.Outcome, *, characters: int, invalid_hint: InvalidHint) -> Answer:
         """The answer."""
 
 
@@ -87,8 +87,8 @@ def review_answer(
     content: bytes,
     *,
     characters: int,
-    meaningless: Meaningless = _unheard,
-    reading: Reading | None = None,
+    invalid_hint: InvalidHint = _ignore_hint,
+    read_outcome: OutcomeReader | None = None,
 ) -> Answer:
     """The answer in a serialized ``ReviewResponse``; a failure ``INVALID_RESPONSE`` if it is invalid.
 
@@ -96,25 +96,25 @@ def review_answer(
         call: the call.
         content: the message.
         characters: how much of the worker's failure message is kept.
-        meaningless: called with an invalid cache hint. Such a verdict is not reused.
-        reading: reads the outcome; None: ``outcome_answer``.
+        invalid_hint: called with an invalid cache hint. Such a verdict is not reused.
+        read_outcome: converts the outcome; None: ``outcome_answer``.
     """
     try:
         response = parsed(pb.ReviewResponse, content, most=MOST_FIELDS)
     except DecodeError as error:
-        return _invalid(call, f"bytes that are no ReviewResponse ({error})")
-    return (reading or outcome_answer)(call, response.outcome, characters=characters, meaningless=meaningless)
+        return _invalid(call, f"an invalid ReviewResponse ({error})")
+    return (read_outcome or outcome_answer)(call, response.outcome, characters=characters, invalid_hint=invalid_hint)
 
 
 def outcome_answer(
-    call: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless = _unheard
+    call: PolicyCall, outcome: pb.Outcome, *, characters: int, invalid_hint: InvalidHint = _ignore_hint
 ) -> Answer:
-    """The answer in an ``Outcome``; ``characters`` and ``meaningless`` as for ``review_answer``."""
+    """The answer in an ``Outcome``; ``characters`` and ``invalid_hint`` as for ``review_answer``."""
     statements = len(outcome.warnings) + len(outcome.audit_annotations) + len(outcome.deny.details.causes)
     if statements > MOST_STATEMENTS:
         return _invalid(
             call,
-            f"{statements} warnings, audit annotations and causes together, and at most {MOST_STATEMENTS} are read",
+            f"{statements} warnings, audit annotations and causes, more than the limit of {MOST_STATEMENTS}",
         )
     match outcome.WhichOneof("verdict"):
         case "allow":
@@ -123,21 +123,21 @@ def outcome_answer(
                 warnings=tuple(outcome.warnings),
                 audit_annotations=_annotations(outcome) if outcome.audit_annotations else {},
                 version=outcome.version,
-                reuse=_reuse(call, outcome, meaningless) if outcome.HasField("cache") else None,
+                reuse=_reuse(call, outcome, invalid_hint) if outcome.HasField("cache") else None,
             )
         case "deny":
-            return _deny(outcome, _reuse(call, outcome, meaningless) if outcome.HasField("cache") else None)
+            return _deny(outcome, _reuse(call, outcome, invalid_hint) if outcome.HasField("cache") else None)
         case "failure":
             reason = _REASONS.get(outcome.failure.reason, Reason.WORKER_FAILURE)
-            text = one_line(outcome.failure.message, characters) or "the worker does not say why"
+            text = one_line(outcome.failure.message, characters) or "it gave no reason"
             return Failure(reason=reason, message=f"worker {call.policy.worker!r} could not judge: {text}")
         case _:
             return _invalid(call, "an Outcome without allow, deny or failure")
 
 
 def _annotations(outcome: pb.Outcome) -> dict[str, str]:
-    """In the order of their keys: "map iteration ordering of map values is undefined" (protobuf), and all replicas, and
-    those that have the answer from a cache, are to say the same bytes.
+    """In the order of their keys: "map iteration ordering of map values is undefined" (protobuf), and all replicas,
+    with and without a cached verdict, must return the same bytes.
     """
     return dict(sorted(outcome.audit_annotations.items()))
 
@@ -154,8 +154,8 @@ def _change(allow: pb.Allow) -> Change | None:
             return None
 
 
-def _reuse(call: PolicyCall, outcome: pb.Outcome, meaningless: Meaningless) -> float:
-    """For how many seconds at most the verdict may be reused, as the cache hint says."""
+def _reuse(call: PolicyCall, outcome: pb.Outcome, invalid_hint: InvalidHint) -> float:
+    """The maximum seconds for which the verdict may be reused, by its cache hint."""
     match outcome.cache.WhichOneof("hint"):
         case "no_store":
             return _NEVER
@@ -163,10 +163,10 @@ def _reuse(call: PolicyCall, outcome: pb.Outcome, meaningless: Meaningless) -> f
             return outcome.cache.ttl.seconds + outcome.cache.ttl.nanos / _NANOS
         case "ttl":
             ttl = outcome.cache.ttl
-            meaningless(call, f"a ttl of {ttl.seconds} s and {ttl.nanos} ns")
+            invalid_hint(call, f"a ttl of {ttl.seconds} s and {ttl.nanos} ns")
         case _:
-            # A hint of a later contract, perhaps. A hint can only shorten the reuse, so there is none.
-            meaningless(call, "neither no_store nor ttl")
+            # Perhaps a hint of a later contract. A hint can only shorten the reuse, so the verdict is not reused.
+            invalid_hint(call, "neither no_store nor ttl")
     return _NEVER
 
 

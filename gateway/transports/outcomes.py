@@ -9,7 +9,7 @@ import structlog
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Failure
-from gateway.transports.messages import Reading, outcome_answer
+from gateway.transports.messages import OutcomeReader, outcome_answer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -28,7 +28,7 @@ class Outcomes:
         worker: the Worker's name.
         characters: how much of the worker's text one message keeps.
         internal: makes the failure for an error inside the gateway.
-        reading: converts an outcome to an answer.
+        read_outcome: converts an outcome to an answer.
     """
 
     def __init__(
@@ -36,23 +36,25 @@ class Outcomes:
         worker: str,
         characters: int,
         internal: Callable[[Exception], Failure],
-        reading: Reading = outcome_answer,
+        read_outcome: OutcomeReader = outcome_answer,
     ) -> None:
         self._worker = worker
         self._characters = characters
         self._internal = internal
-        self._reading = reading
+        self._read_outcome = read_outcome
         self._verdicts: dict[bytes, Allow] = {}
         self._reported_on: set[str] = set()
 
     def read(self, call: PolicyCall, outcome: pb.Outcome) -> Answer:
-        """The answer that an outcome is."""
+        """The answer of an outcome."""
         content = outcome.SerializeToString()
         known = self._verdicts.get(content)
         if known is not None:
             return known
         try:
-            answer = self._reading(call, outcome, characters=self._characters, meaningless=self.meaningless)
+            answer = self._read_outcome(
+                call, outcome, characters=self._characters, invalid_hint=self.report_invalid_hint
+            )
         except Exception as error:  # noqa: BLE001 - a review waits for an answer
             _LOG.exception("calling a worker failed inside the gateway", worker=self._worker, uid=call.uid)
             return self._internal(error)
@@ -62,12 +64,12 @@ class Outcomes:
             self._verdicts[content] = answer
         return answer
 
-    def meaningless(self, call: PolicyCall, observed: str) -> None:
+    def report_invalid_hint(self, call: PolicyCall, observed: str) -> None:
         """Log an invalid cache hint, once for each policy: a policy usually repeats it with every answer."""
         if call.policy.policy not in self._reported_on:
             self._reported_on.add(call.policy.policy)
             _LOG.warning(
-                "a worker's cache hint means nothing; the verdict is not kept",
+                "a worker's cache hint is invalid; the verdict is not cached",
                 worker=self._worker,
                 policy=call.policy.policy,
                 observed=observed,

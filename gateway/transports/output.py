@@ -1,8 +1,8 @@
 """Logs a worker's standard output and error: one record for each line, and one for all lines of a traceback
 (``output_records``).
 
-The loop that judges reviews reads the lines, so each worker's share is limited: ``LINES_A_SECOND`` are logged, the
-others are counted. The pipe is always read to the end, because a worker with a full pipe would block in a write.
+The event loop that handles reviews reads the lines, so each worker's share is limited: ``LINES_A_SECOND`` are logged,
+the others are counted. The pipe is always read to the end, because a worker with a full pipe would block in a write.
 
 The gateway reads the pipe itself, without an asyncio transport: a transport closes it too, and uvloop's a second time,
 when the file descriptor may belong to another file.
@@ -33,7 +33,7 @@ QUIET_SECONDS: Final = 0.1
 """Pause after which a record is complete: a program writes all lines of a traceback at once."""
 
 _CHUNK_BYTES: Final = 65_536
-"""What a pipe holds, by Linux' default: read at once."""
+"""The default capacity of a pipe on Linux, read at once."""
 
 
 class WorkerOutput:
@@ -41,7 +41,7 @@ class WorkerOutput:
 
     Args:
         worker: the Worker's name.
-        source: the reading end of a pipe, set to not blocking. It stays the caller's to close.
+        source: the reading end of a pipe, set to not blocking. The caller closes it.
     """
 
     def __init__(self, worker: str, source: BinaryIO) -> None:
@@ -57,7 +57,7 @@ class WorkerOutput:
 
     @property
     def last_lines(self) -> tuple[str, ...]:
-        """What it wrote last."""
+        """The last lines that the worker wrote."""
         return tuple(self._last)
 
     async def log(self) -> None:
@@ -118,7 +118,7 @@ class WorkerOutput:
     def _report_left_out(self) -> None:
         if self._left_out:
             _LOG.warning(
-                "a worker writes too much; the rest of its lines were left out",
+                "a worker writes too many lines; some are not logged",
                 worker=self._worker,
                 lines=self._left_out,
                 logged_a_second=LINES_A_SECOND,

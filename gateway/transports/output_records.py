@@ -4,8 +4,8 @@ The end of a traceback has no mark, so the next line decides. It belongs to the 
 
 * it is indented (a stack frame in Python, Java and Node, a file in Go);
 * in a Python traceback, it follows an indented line (the exception itself), or introduces a further traceback;
-* in what a dying process writes (a panic in Go or Rust, an uncaught exception in Java or Node), it follows without a
-  pause. The reader of the output reports a pause (``flush``).
+* in the last output of a crashing process (a panic in Go or Rust, an uncaught exception in Java or Node), it follows
+  without a pause. The reader of the output reports a pause (``flush``).
 
 A record is bounded: a longer one is split. Blank lines are dropped, except within a traceback.
 """
@@ -18,7 +18,7 @@ RECORD_LINES: Final = 200
 """Ten tracebacks of usual depth; Python, Java and Go shorten endless recursions themselves."""
 
 RECORD_BYTES: Final = 65_536
-"""As many as the longest line. A line that makes it more begins another record."""
+"""The size of the longest line. A line that exceeds it begins another record."""
 
 _TRACEBACK: Final = re.compile(rb'Traceback \(most recent call last\):|  File "')
 
@@ -34,7 +34,7 @@ _DYING: Final = re.compile(
 
 
 class OutputRecords:
-    """Puts lines together to records. Lines have no end of line."""
+    """Combines lines into records. Lines have no end of line."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
@@ -49,7 +49,7 @@ class OutputRecords:
         return bool(self._lines)
 
     def add(self, line: bytes) -> Iterator[list[bytes]]:
-        """Take the next line; the records that are complete by it: none or one."""
+        """Add the next line. Returns the records that it completes: none or one."""
         if not line or line.isspace():
             self._blanks += bool(self._lines)
             return

@@ -3,8 +3,8 @@
 During a reload there are two configurations. They share workers by these rules:
 
 * A Worker that is equal in both has one connection and one process. A reload does not restart or reconnect it.
-* A worker that no configuration names any more is closed when its calls have ended: a call with side effects outlives
-  its review.
+* A worker that no configuration names any more is closed when its calls have ended: a call with side effects continues
+  after its review.
 * A process that the gateway started is the only one at its target. (On Linux, two processes at one TCP port share its
   connections, and the end of the first removes the Unix socket of the second.) So a worker with both ``command`` and
   ``target`` is not started while another process of the gateway is at that target. A worker without ``target`` gets its
@@ -41,8 +41,8 @@ _Key = tuple[str, str, GrpcTarget | QueueTarget | WebhookTarget | HookTarget | N
 """Two Workers are the same if these are equal: the name, the absolute gRPC target (a relative socket is relative to the
 Worker's file), and the whole transport configuration."""
 
-NO_REDIS: Final = "it is behind a queue, and no Redis is given; name it by --queue-redis (for serve, --redis will do)"
-NO_HOOKS: Final = "it is a hook, and this process runs none"
+NO_REDIS: Final = "spec.queue needs Redis; set --queue-redis (for serve, --redis is enough)"
+NO_HOOKS: Final = "spec.hook needs a process that runs hooks, and this one does not"
 NO_REDIS_EXTRA: Final = f"spec.queue {NEEDS_REDIS_EXTRA}"
 
 _PREFIX: Final = "admission-gateway-"
@@ -52,14 +52,14 @@ _LAST_SOCKET: Final = f"{10**9}.sock"
 
 
 class PooledWorker(Struct, kw_only=True, eq=False):
-    """One worker. ``holders`` counts the configurations that use it; ``gone`` is set after it is closed."""
+    """One worker. ``leases`` counts the configurations that use it; ``closed`` is set after it is closed."""
 
     key: _Key
     connection: WorkerChannel
     supervisor: Supervisor | None
     socket: Path | None
-    holders: int = 0
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    leases: int = 0
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class WorkerPool:
@@ -80,8 +80,8 @@ class WorkerPool:
         self._limits = limits or TransportLimits()
         self._events = events or NoEvents()
         self._config = config or TransportConfig()
-        self._reached: dict[_Key, PooledWorker] = {}
-        self._leaving: set[PooledWorker] = set()
+        self._active: dict[_Key, PooledWorker] = {}
+        self._closing: set[PooledWorker] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._sockets: tempfile.TemporaryDirectory[str] | None = None
         self._numbers = itertools.count()
@@ -93,27 +93,27 @@ class WorkerPool:
             The worker; None while another process that the gateway started is at its target.
         """
         key = _key(worker)
-        reached = self._reached.get(key)
-        if reached is None:
+        pooled = self._active.get(key)
+        if pooled is None:
             if self._owner(key) is not None:
                 return None
-            reached = self._reached[key] = self._reach(worker, key)
-        reached.holders += 1
-        return reached
+            pooled = self._active[key] = self._create(worker, key)
+        pooled.leases += 1
+        return pooled
 
     async def wait_for(self, worker: Worker) -> PooledWorker:
-        """The same, as soon as its target is free."""
-        while (reached := self.take(worker)) is None:
+        """Use a worker as soon as its target is free."""
+        while (pooled := self.take(worker)) is None:
             owner = self._owner(_key(worker))
             if owner is not None:
-                await owner.gone.wait()
-        return reached
+                await owner.closed.wait()
+        return pooled
 
-    def release(self, reached: PooledWorker) -> None:
-        """Use the worker no more. The last release closes it."""
-        reached.holders -= 1
-        if not reached.holders:
-            task = asyncio.create_task(self._leave(reached))
+    def release(self, pooled: PooledWorker) -> None:
+        """Stop using a worker. The last release closes it."""
+        pooled.leases -= 1
+        if not pooled.leases:
+            task = asyncio.create_task(self._close_when_idle(pooled))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -122,24 +122,24 @@ class WorkerPool:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        everyone = {*self._reached.values(), *self._leaving}
-        self._reached.clear()
-        await asyncio.gather(*(self._end(reached) for reached in everyone), return_exceptions=True)
+        pooled_workers = {*self._active.values(), *self._closing}
+        self._active.clear()
+        await asyncio.gather(*(self._close(pooled) for pooled in pooled_workers), return_exceptions=True)
         if self._sockets is not None:
             self._sockets.cleanup()
             self._sockets = None
 
     # --------------------------------------------------------------------------------------------- one worker
 
-    def _reach(self, worker: Worker, key: _Key) -> PooledWorker:
+    def _create(self, worker: Worker, key: _Key) -> PooledWorker:
         if worker.grpc is not None:
-            return self._reach_grpc(worker, worker.grpc, key)
-        return PooledWorker(key=key, connection=self._made(worker), supervisor=None, socket=None)
+            return self._create_grpc(worker, worker.grpc, key)
+        return PooledWorker(key=key, connection=self._create_channel(worker), supervisor=None, socket=None)
 
-    def _made(self, worker: Worker) -> WorkerChannel:
+    def _create_channel(self, worker: Worker) -> WorkerChannel:
         """A worker of another transport than gRPC. Its module is imported here, only if it is needed."""
         if worker.queue is not None:
-            return self._behind_queue(worker.name, worker.queue)
+            return self._create_queue_channel(worker.name, worker.queue)
         if worker.webhook is not None:
             from gateway.transports.webhook.worker import WebhookWorker  # noqa: PLC0415
 
@@ -151,7 +151,7 @@ class WorkerPool:
             return self._config.hooks(worker.name, worker.hook, self._limits, self._events)
         raise ValueError(f"worker {worker.name!r} has no transport")
 
-    def _behind_queue(self, name: str, queue: QueueTarget) -> WorkerChannel:
+    def _create_queue_channel(self, name: str, queue: QueueTarget) -> WorkerChannel:
         if self._config.redis is None:
             why = NO_REDIS if has_redis_extra() else NO_REDIS_EXTRA
             return UnreachableWorker(name, f"queue {queue.stream}", why, self._events)
@@ -160,7 +160,7 @@ class WorkerPool:
 
         return QueueWorker(name, queue, self._limits, redis=self._config.redis, events=self._events)
 
-    def _reach_grpc(self, worker: Worker, grpc: GrpcTarget, key: _Key) -> PooledWorker:
+    def _create_grpc(self, worker: Worker, grpc: GrpcTarget, key: _Key) -> PooledWorker:
         socket = None if grpc.target else self._socket()
         target = key[1] or f"unix:{socket}"
         supervisor = Supervisor(worker, target, self._limits) if grpc.command else None
@@ -183,33 +183,33 @@ class WorkerPool:
         return Path(self._sockets.name) / f"{next(self._numbers)}.sock"
 
     def _owner(self, key: _Key) -> PooledWorker | None:
-        """The worker whose process is at the target of this one."""
+        """The worker whose process listens at the target of this one."""
         _, target, how = key
         if not isinstance(how, GrpcTarget) or not how.command or not target:
             return None
-        everyone = (*self._reached.values(), *self._leaving)
-        return next((each for each in everyone if each.supervisor and each.connection.target == target), None)
+        pooled_workers = (*self._active.values(), *self._closing)
+        return next((each for each in pooled_workers if each.supervisor and each.connection.target == target), None)
 
-    async def _leave(self, reached: PooledWorker) -> None:
-        await reached.connection.idle()
-        if reached.holders or self._reached.get(reached.key) is not reached:
+    async def _close_when_idle(self, pooled: PooledWorker) -> None:
+        await pooled.connection.idle()
+        if pooled.leases or self._active.get(pooled.key) is not pooled:
             return  # a configuration uses it again, or it is closed already
-        del self._reached[reached.key]
-        self._leaving.add(reached)
-        _LOG.info("a worker is given up: no configuration names it", worker=reached.connection.name)
-        await self._end(reached)
+        del self._active[pooled.key]
+        self._closing.add(pooled)
+        _LOG.info("a worker is closed: no configuration names it", worker=pooled.connection.name)
+        await self._close(pooled)
 
-    async def _end(self, reached: PooledWorker) -> None:
+    async def _close(self, pooled: PooledWorker) -> None:
         try:
-            await reached.connection.close()
+            await pooled.connection.close()
         finally:
-            if reached.supervisor is not None:
-                await reached.supervisor.stop()
-            if reached.socket is not None:
+            if pooled.supervisor is not None:
+                await pooled.supervisor.stop()
+            if pooled.socket is not None:
                 with contextlib.suppress(OSError):
-                    reached.socket.unlink(missing_ok=True)
-            self._leaving.discard(reached)
-            reached.gone.set()
+                    pooled.socket.unlink(missing_ok=True)
+            self._closing.discard(pooled)
+            pooled.closed.set()
 
 
 def _socket_directory() -> "tempfile.TemporaryDirectory[str]":

@@ -1,7 +1,7 @@
 """Converts a webhook's AdmissionReview to the engine's answer, without any input or output.
 
-As ``messages`` does for workers: an answer that kube-apiserver would refuse is a failure of the policy, in
-kube-apiserver's words. A denial is checked first: of its other members, only warnings and audit annotations are used.
+As ``messages`` does for workers: an answer that kube-apiserver would refuse is a failure of the policy, with
+kube-apiserver's message. A denial is checked first: of its other members, only warnings and audit annotations are used.
 """
 
 import re
@@ -49,10 +49,10 @@ _SHOWN: Final = 63
 
 def _deny(answer: WebhookAnswer) -> Deny:
     status = answer.status
-    said: dict[str, Any] = {"warnings": answer.warnings, "audit_annotations": answer.audit_annotations}
+    shared: dict[str, Any] = {"warnings": answer.warnings, "audit_annotations": answer.audit_annotations}
     if status is None:
-        return Deny(code=0, reason="", **said)
-    return Deny(code=status.code, message=status.message, reason=status.reason, details=status.details, **said)
+        return Deny(code=0, reason="", **shared)
+    return Deny(code=status.code, message=status.message, reason=status.reason, details=status.details, **shared)
 
 
 def _invalid(name: str, message: str) -> Failure:

@@ -1,4 +1,4 @@
-"""The shadows of one configuration: described and called like its policies, without delaying those.
+"""The shadows of one configuration: described and called like its policies, without delaying the policies.
 
 A shadow has an availability like any policy: its worker has to describe it, to claim no more than is granted, and to
 accept its settings. Shadows have their own ``WorkerDescriptions``, even for workers that policies use too. So settings
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Shadows:
-    """Knows the shadows, and calls them. A PolicyCaller.
+    """Describes the shadows, and calls them. A PolicyCaller.
 
     Args:
         policies: of the configuration.
@@ -46,8 +46,8 @@ class Shadows:
             if shadow is not None:
                 self._policies.setdefault(shadow.worker, []).append(shadow)
         self._availabilities = PolicyAvailabilities(characters, warns=True)
-        self._held: dict[str, PooledWorker] = {}
-        self._acquaintances: dict[str, WorkerDescriptions] = {}
+        self._leased: dict[str, PooledWorker] = {}
+        self._worker_descriptions: dict[str, WorkerDescriptions] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -67,29 +67,29 @@ class Shadows:
     def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
         """Call the shadow's worker, as Workers does."""
         name = call.policy.worker
-        worker_descriptions = self._acquaintances.get(name)
+        worker_descriptions = self._worker_descriptions.get(name)
         fits = None if worker_descriptions is None else worker_descriptions.fits(call.policy, call.version)
-        return self._held[name].connection.call(call, waiter.answered, fits)
+        return self._leased[name].connection.call(call, waiter.answered, fits)
 
     def disagreed(self, call: PolicyCall, version: str) -> None:
-        """Ignored: see above."""
+        """Ignored: a shadow's answers do not count as version skew."""
 
-    def reached(self, worker: Worker, reached: "PooledWorker", before: Sequence["Shadows"]) -> None:
+    def add_worker(self, worker: Worker, pooled: "PooledWorker", before: Sequence["Shadows"]) -> None:
         """A worker can be called from now on; ``before`` are the shadows of the previous configuration.
 
-        The caller holds the worker until ``close`` has returned.
+        The caller releases the worker only after ``close`` has returned.
         """
         policies = self._policies.get(worker.name)
         if policies is None:
             return
-        self._held[worker.name] = reached
+        self._leased[worker.name] = pooled
         if worker.webhook is not None:
             for policy in policies:
                 self._reported(policy, webhook_availability(policy, worker))
             self._changed()
             return
-        worker_descriptions = self._acquaintances[worker.name] = WorkerDescriptions(
-            worker=cast("DescribableChannel", reached.connection),
+        worker_descriptions = self._worker_descriptions[worker.name] = WorkerDescriptions(
+            worker=cast("DescribableChannel", pooled.connection),
             configured=worker,
             policies=policies,
             characters=self._characters,
@@ -97,19 +97,19 @@ class Shadows:
             known=lambda: None,
             changed=self._changed,
             failed=lambda why: self._undescribed(policies, why),
-            before=known_before(each.worker_descriptions(reached) for each in before),
+            before=known_before(each.worker_descriptions(pooled) for each in before),
         )
         self._undescribed(
             policies,
-            f"worker {worker.name!r} is not reached yet, at {reached.connection.target}; see whether it runs and "
-            "listens there",
+            f"worker {worker.name!r} is not connected yet; check that it runs and listens at "
+            f"{pooled.connection.target}",
         )
         self._tasks.append(asyncio.create_task(worker_descriptions.keep()))
 
-    def worker_descriptions(self, reached: "PooledWorker") -> WorkerDescriptions | None:
+    def worker_descriptions(self, pooled: "PooledWorker") -> WorkerDescriptions | None:
         """The descriptions of a worker, if it is in use here and describes itself."""
-        name = reached.connection.name
-        return self._acquaintances.get(name) if self._held.get(name) is reached else None
+        name = pooled.connection.name
+        return self._worker_descriptions.get(name) if self._leased.get(name) is pooled else None
 
     async def close(self) -> None:
         """Stop listening to the workers."""
@@ -117,8 +117,8 @@ class Shadows:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
-        self._acquaintances.clear()
-        self._held.clear()
+        self._worker_descriptions.clear()
+        self._leased.clear()
 
     def _reported(self, policy: Policy, availability: PolicyAvailability) -> None:
         self._availabilities.set(policy, availability)

@@ -37,8 +37,9 @@ RESTART_SECONDS: Final = (0.1, 10.0)
 HEALTHY_SECONDS: Final = 30.0
 """After this uptime, the pause before a restart begins with the first again."""
 
-LAST_WORDS_SECONDS: Final = 1.0
-"""How long the rest of a dead worker's output is read: it is in the pipe already, unless another process writes too."""
+LAST_OUTPUT_SECONDS: Final = 1.0
+"""How long the rest of an ended worker's output is read: it is in the pipe already, unless another process writes
+too."""
 
 
 REPORTED: Final = 1_000
@@ -56,7 +57,7 @@ class Supervisor:
 
     def __init__(self, worker: Worker, target: str, limits: TransportLimits) -> None:
         if worker.grpc is None:
-            raise ValueError(f"worker {worker.name!r} is not one that is started")
+            raise ValueError(f"worker {worker.name!r} has no command")
         self._worker = worker
         self._grpc = worker.grpc
         self._target = target
@@ -73,11 +74,11 @@ class Supervisor:
         """Why its policies cannot be called, as their availability: the process does not start, or ended, and has not
         run for ``HEALTHY_SECONDS`` since. None: the process runs.
         """
-        settled = self.pid is not None and asyncio.get_running_loop().time() - self._started > HEALTHY_SECONDS
-        return None if settled else self._problem
+        is_stable = self.pid is not None and asyncio.get_running_loop().time() - self._started > HEALTHY_SECONDS
+        return None if is_stable else self._problem
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """Call this whenever ``trouble`` has changed."""
+        """Call this whenever ``problem`` has changed."""
         self._listeners.append(listener)
 
     def unlisten(self, listener: Callable[[], object]) -> None:
@@ -115,7 +116,7 @@ class Supervisor:
                 await self._run()
             except (OSError, ValueError) as error:
                 _LOG.error(
-                    "a worker cannot be started; see the command in its Worker document",
+                    "a worker cannot be started; check the command in its Worker document",
                     worker=self._worker.name,
                     place=str(self._worker.place),
                     command=self._grpc.command,
@@ -129,14 +130,14 @@ class Supervisor:
             pause = min(2 * pause, RESTART_SECONDS[1])
 
     async def _run(self) -> None:
-        """One life of the worker, from its start until nothing of it is left."""
+        """Run the worker once, from its start until its process group has ended."""
         # Pipes of our own: a process with asyncio's has ended only when they are closed, and a child of the worker may
         # hold them open for ever.
-        with _pipe() as (life, _held), _pipe() as (received, output):
-            process = await self._born(life, output)
+        with _pipe() as (stdin_end, _held), _pipe() as (received, output):
+            process = await self._spawn(stdin_end, output)
             self._process = process
             _LOG.info("a worker is started", worker=self._worker.name, pid=process.pid, listens=self._target)
-            for theirs in (life, output):
+            for theirs in (stdin_end, output):
                 theirs.close()
             os.set_blocking(received.fileno(), False)
             reported = WorkerOutput(self._worker.name, received)
@@ -149,21 +150,21 @@ class Supervisor:
                 try:
                     code = await process.wait()
                     # A process that has left the group may still hold the output: do not wait for that.
-                    await asyncio.wait((log,), timeout=LAST_WORDS_SECONDS)
+                    await asyncio.wait((log,), timeout=LAST_OUTPUT_SECONDS)
                 finally:
                     # Also when stopped while waiting here: the pipe must not be read after it is closed.
                     log.cancel()
                     await asyncio.gather(log, return_exceptions=True)
             self._log_end(process.pid, code)
             if not self._stopping:
-                self._failed(f"ended {_how(code)}", reported.last_lines)
+                self._failed(f"ended {_exit_text(code)}", reported.last_lines)
 
-    async def _born(self, life: BinaryIO, output: BinaryIO) -> asyncio.subprocess.Process:
+    async def _spawn(self, stdin_end: BinaryIO, output: BinaryIO) -> asyncio.subprocess.Process:
         """Start the process. If cancelled meanwhile, kill it, because no other task would."""
         starting = asyncio.create_task(
             asyncio.create_subprocess_exec(
                 *self._grpc.command,
-                stdin=life,
+                stdin=stdin_end,
                 stdout=output,
                 stderr=output,
                 cwd=self._grpc.directory or None,
@@ -209,7 +210,7 @@ class Supervisor:
         )
 
 
-def _how(code: int) -> str:
+def _exit_text(code: int) -> str:
     """How a process has ended, from asyncio's return code."""
     if code >= 0:
         return f"with exit code {code}"

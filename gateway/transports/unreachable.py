@@ -13,7 +13,7 @@ from gateway.transports.worker_channel import Answered, SettingsValidator
 
 
 class UnreachableWorker:
-    """An ``Introduced`` that describes nothing.
+    """A ``DescribableChannel`` that has no description.
 
     Args:
         name: the Worker's name.
@@ -26,7 +26,7 @@ class UnreachableWorker:
         self._events = events
         self.name = name
         self.target = target
-        self.never = self.why = f"worker {name!r} cannot be asked: {why}"
+        self.never = self.why = f"worker {name!r} cannot be called: {why}"
         self.version_skew = VersionSkew(0.0)
         self.is_doubted = False
         self.live: tuple[Description, ...] = ()
@@ -35,29 +35,29 @@ class UnreachableWorker:
     def call(
         self, call: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
-        """See Called."""
+        """See WorkerChannel."""
         del fits
         failure = Failure(reason=Reason.CONFIGURATION, message=self.why)
         return asyncio.get_running_loop().call_soon(answered, call, failure).cancel
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """See Introduced: nothing ever changes."""
+        """See DescribableChannel: nothing ever changes."""
 
     def unlisten(self, listener: Callable[[], object]) -> None:
-        """See Introduced."""
+        """See DescribableChannel."""
 
     def described(self) -> dict[Description, int]:
-        """See Introduced."""
+        """See DescribableChannel."""
         return {}
 
     def all_with(self, description: Description) -> tuple[SettingsValidator, ...]:
-        """See Introduced."""
+        """See DescribableChannel."""
         del description
         return ()
 
     async def idle(self) -> None:
-        """See Called."""
+        """See WorkerChannel."""
 
     async def close(self) -> None:
-        """See Called."""
+        """See WorkerChannel."""
         self._events.worker_removed(self.name)

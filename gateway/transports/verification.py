@@ -24,7 +24,7 @@ class WorkerReport(Struct, frozen=True, kw_only=True):
     """The description of one worker.
 
     ``why`` is the reason why there is none, "" if there is one. ``versions`` and ``policies`` are those that its
-    reached replicas describe, in order; ``unused`` are the policies that the configuration does not name.
+    connected replicas describe, in order; ``unused`` are the policies that the configuration does not name.
     """
 
     worker: Worker
@@ -37,8 +37,8 @@ class WorkerReport(Struct, frozen=True, kw_only=True):
 class Verification(Struct, frozen=True, kw_only=True):
     """The result for all workers.
 
-    ``refused`` are the policies that a worker's description excludes: it holds no such policy, rejects the settings, or
-    claims what is not granted. ``workers`` are those that describe themselves: all but webhooks.
+    ``refused`` are the policies that a worker's description excludes: the worker has no such policy, rejects the
+    settings, or claims more than is granted. ``workers`` are those that describe themselves: all but webhooks.
     """
 
     refused: tuple[UnavailablePolicy, ...]

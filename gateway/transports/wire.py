@@ -28,7 +28,7 @@ _Inner = dict[int, Any]
 def fields(content: bytes, most: int) -> int:
     """The fields of a message, on its first level; any number greater than ``most`` if there are more.
 
-    Of bytes that are no message it counts those before the mistake, which the parser will find.
+    In invalid bytes it counts the fields before the error, which the parser then reports.
     """
     return _count(content, most, {})
 
@@ -53,10 +53,10 @@ def parsed(kind: type[_M], content: bytes, *, most: int, small: int = LARGE_BYTE
 def _count(content: bytes, most: int, inner: _Inner) -> int:
     """The fields, those of inner messages included."""
     position, count, end = 0, 0, len(content)
-    outer: list[tuple[int, _Inner]] = []  # where what we are in ends, and what it stands in
+    outer: list[tuple[int, _Inner]] = []  # the end and the fields of each enclosing message
     while count <= most:
         while position >= end and outer:
-            # What is cut, or says that it is longer than what it stands in, ends where that ends.
+            # A field that is truncated, or longer than the enclosing message, ends where that ends.
             position = end
             end, inner = outer.pop()
         if position >= end:
@@ -88,13 +88,13 @@ def _inner(kind: Descriptor) -> _Inner:
 
 
 def _varint(content: bytes, position: int) -> tuple[int, int]:
-    """The number at a place, and the place behind it. One that is cut is as long as there are bytes."""
+    """The number at a position, and the position after it. A truncated number ends with the bytes."""
     value, shift = 0, 0
     while position < len(content):
         byte = content[position]
         position += 1
         value |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follows
+        if byte < 0x80:  # noqa: PLR2004 - the continuation bit
             break
         shift += 7
         if shift > 63:  # noqa: PLR2004 - a varint has ten bytes at most

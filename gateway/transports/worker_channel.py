@@ -21,7 +21,7 @@ Answered = Callable[[PolicyCall, Answer], object]
 
 
 class WorkerError(Exception):
-    """Describe or ValidateSettings failed; ``str(error)`` says of which worker, and why."""
+    """Describe or ValidateSettings failed; ``str(error)`` names the worker and the reason."""
 
 
 class SettingsValidator(Protocol):
@@ -49,15 +49,15 @@ class WorkerChannel(Protocol):
     def call(
         self, call: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
-        """Put ``call`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
+        """Make ``call``; ``answered`` is called once, later, in this event loop, unless the call is cancelled.
 
         Args:
-            call: the question. One that is not cancellable has side effects: it is sent once, and never broken off.
-            answered: called with the answer; whatever goes wrong is a Failure.
-            fits: whoever answers must be described by one of these; None: anybody.
+            call: the call. One that is not cancellable has side effects: it is sent once, and never cancelled.
+            answered: called with the answer; every error is a Failure.
+            fits: the descriptions of which the replica must have one; None: any replica may answer.
 
         Returns:
-            What cancels the call. Then ``answered`` is not called any more.
+            A function that cancels the call. Then ``answered`` is not called any more.
         """
 
     async def idle(self) -> None:
@@ -68,7 +68,7 @@ class WorkerChannel(Protocol):
 
 
 class DescribableChannel(WorkerChannel, Protocol):
-    """A worker that describes the policies that it holds."""
+    """A worker that describes its policies."""
 
     @property
     def version_skew(self) -> VersionSkew:
@@ -88,7 +88,7 @@ class DescribableChannel(WorkerChannel, Protocol):
 
     @property
     def never(self) -> str:
-        """Why this process can never call it, so that no start waits for it; empty if it may be able to."""
+        """Why this process can never call it, so that no start waits for it; empty if it may become possible."""
 
     def listen(self, listener: Callable[[], object]) -> None:
         """Call this whenever the replicas that can be called, or their descriptions, may have changed."""

@@ -1,16 +1,16 @@
 """The descriptions of one worker, for one configuration: the availability of each policy under each description.
 
 A worker may have many replicas, and during a rolling update they have different descriptions. Each distinct description
-is **worked out** once: it gives every policy an availability (``description_validator``). Then
+is **validated** once: that gives every policy an availability (``description_validator``). Then
 
-* the policy's availability is the one that most connections give it, of those under which it can be called; if two are
-  even, or no replica is connected, it stays. If it can be called under none, its failure is that of the most;
-* a call may go to each replica that holds the policy with the same inputs and writes as the call's version: its
+* the policy's availability is the one that most connections give it, of those under which it can be called; in a tie,
+  or if no replica is connected, it stays. If it can be called under none, its failure is the most frequent one;
+* a call may go to each replica that has the policy with the same inputs and writes as the call's version, because its
   document was made for these;
 * the version is **settled** while all connected replicas have it, and no answer was in another one lately
   (``version_skew``). While no replica is connected it is settled too, because none can have another version; then a
   cached verdict may replace that of an unavailable worker (``staleIfError``). It is also settled while no description
-  of a connected replica is worked out: a worker that was restarted in another version is unavailable until then.
+  of a connected replica is validated: a worker that was restarted in another version is unavailable until then.
 
 A configuration that replaces another one takes over the availability of equal policies.
 """
@@ -36,27 +36,27 @@ RETRY_SECONDS: Final = (0.25, 5.0)
 """First and longest pause before the settings are validated again after a failure."""
 
 KEPT: Final = 8
-"""Descriptions that stay worked out. A call may have a version that no replica has any more."""
+"""Validated descriptions that are kept. A call may have a version that no replica has any more."""
 
-Question = tuple[Phase, str, bytes, Inputs, Writes]
-"""A policy of the worker, with settings and grants: equal ones have equal availabilities under one description."""
+PolicyKey = tuple[Phase, str, bytes, Inputs, Writes]
+"""The properties of a policy that determine its availability under one description."""
 
-_Named = tuple[Phase, str]
+_QualifiedPolicy = tuple[Phase, str]
 
 
 class WorkerDescriptions:
-    """Knows a worker.
+    """Keeps the availability of a worker's policies.
 
     Args:
         worker: the worker.
-        configured: the same worker as the configuration has it.
-        policies: which are put to it.
-        characters: how much of the worker's own words is kept in one message.
-        reported: takes a policy's availability.
+        configured: the same worker in the configuration.
+        policies: its policies.
+        characters: how much of the worker's text one message keeps.
+        reported: called with a policy and its availability.
         known: called when the availability of each policy is known.
         changed: called after the availability of some policies was reported.
-        failed: told, in one sentence, why it cannot be described.
-        before: what was known of the same worker before.
+        failed: called with the reason, one sentence, why the worker cannot be described.
+        before: the descriptions of the same worker in previous configurations.
     """
 
     def __init__(  # noqa: PLR0913 - all by name
@@ -80,20 +80,20 @@ class WorkerDescriptions:
         self._known = known
         self._changed = changed
         self._failed = failed
-        self._worked: dict[Description, dict[Question, PolicyAvailability]] = {}
-        self._elected: dict[_Named, PolicyAvailability] = {}
-        self._fits: dict[_Named, dict[str, frozenset[Description]]] = {}
+        self._validated: dict[Description, dict[PolicyKey, PolicyAvailability]] = {}
+        self._chosen: dict[_QualifiedPolicy, PolicyAvailability] = {}
+        self._fits: dict[_QualifiedPolicy, dict[str, frozenset[Description]]] = {}
         self._woken = asyncio.Event()
         self._inherit(before)
 
     def fits(self, policy: Policy, version: str) -> frozenset[Description] | None:
-        """The descriptions whose replicas may judge a policy in a version; None: the version is unknown, so all may."""
+        """The descriptions whose replicas may be called for a policy version; None: it is unknown, so all may."""
         versions = self._fits.get((policy.phase, policy.qualified_name))
         return None if versions is None else versions.get(version)
 
     def is_settled(self, policy: Policy, version: str) -> bool:
         """Whether all replicas that can answer are known to have this version."""
-        availability = self._elected.get((policy.phase, policy.qualified_name))
+        availability = self._chosen.get((policy.phase, policy.qualified_name))
         return (
             isinstance(availability, Described)
             and availability.version == version
@@ -106,7 +106,7 @@ class WorkerDescriptions:
         live = self._worker.live
         if all(description.version_of(policy.policy) == version for description in live):
             return True
-        return not any(description in self._worked for description in live)
+        return not any(description in self._validated for description in live)
 
     def is_known(self, policy: Policy, version: str) -> bool:
         """Whether a connected replica has described this version."""
@@ -116,12 +116,12 @@ class WorkerDescriptions:
         """Record an answer in another version than the described one. Returns whether it is the first."""
         return self._worker.version_skew.disagreed()
 
-    def elected(self) -> dict[Question, PolicyAvailability]:
+    def chosen(self) -> dict[PolicyKey, PolicyAvailability]:
         """The availability of each distinct policy."""
         return {
-            _question(policy): availability
+            _policy_key(policy): availability
             for policy in self._policies
-            if (availability := self._elected.get((policy.phase, policy.qualified_name))) is not None
+            if (availability := self._chosen.get((policy.phase, policy.qualified_name))) is not None
         }
 
     async def keep(self) -> NoReturn:
@@ -131,8 +131,8 @@ class WorkerDescriptions:
         try:
             while True:
                 self._woken.clear()
-                failed = await self._work_out_all()
-                self._elect()
+                failed = await self._validate_all()
+                self._choose()
                 if failed:
                     _LOG.warning("a worker cannot be described", worker=self._worker.name, error=failed, again_in=pause)
                     self._failed(failed)
@@ -146,94 +146,92 @@ class WorkerDescriptions:
         finally:
             self._worker.unlisten(self._woken.set)
 
-    async def _work_out_all(self) -> str:
-        """Work out each description. Returns why one of them failed, or an empty text."""
+    async def _validate_all(self) -> str:
+        """Validate each description. Returns why one of them failed, or an empty text."""
         failed = ""
         for description in self._worker.live:
             why = ""
-            for judge in self._worker.all_with(description):
-                why = await self._tried(description, judge)
+            for validator in self._worker.all_with(description):
+                why = await self._try_validate(description, validator)
                 if not why:
                     break
             failed = failed or why
         return failed
 
-    async def _tried(self, description: Description, judge: SettingsValidator) -> str:
-        """Work out a description with one replica. Returns why that failed, or an empty text."""
+    async def _try_validate(self, description: Description, validator: SettingsValidator) -> str:
+        """Validate a description with one replica. Returns why that failed, or an empty text."""
         try:
-            await self._work_out(description, judge)
+            await self._validate(description, validator)
         except WorkerError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001 - logged, and tried again
             _LOG.exception("describing a worker failed inside the gateway", worker=self._worker.name)
-            return f"{type(error).__name__} in the gateway; see its log"
+            return f"{type(error).__name__} in the gateway; see the gateway's log"
         return ""
 
-    async def _work_out(self, description: Description, judge: SettingsValidator) -> None:
-        """Work out a description: validate it for all policies.
+    async def _validate(self, description: Description, validator: SettingsValidator) -> None:
+        """Validate a description for all policies.
 
         Raises:
             WorkerError: the worker cannot validate settings.
         """
-        worked = self._worked.get(description, {})
-        missing = [policy for policy in self._policies if _question(policy) not in worked]
-        if description in self._worked and not missing:
+        validated = self._validated.get(description, {})
+        missing = [policy for policy in self._policies if _policy_key(policy) not in validated]
+        if description in self._validated and not missing:
             return
-        calling = DescriptionValidator(judge, self._configured, description.message, self._characters)
-        availabilities = await calling.availabilities(missing)
-        found = dict(zip(map(_question, missing), availabilities, strict=True))
-        self._worked[description] = worked | found
+        comparison = DescriptionValidator(validator, self._configured, description.message, self._characters)
+        availabilities = await comparison.availabilities(missing)
+        found = dict(zip(map(_policy_key, missing), availabilities, strict=True))
+        self._validated[description] = validated | found
         _LOG.info(
             "a worker is described",
             worker=self._worker.name,
-            version=calling.version,
-            policies=calling.policies,
+            version=comparison.version,
+            policies=comparison.policies,
         )
 
-    def _elect(self) -> None:
+    def _choose(self) -> None:
         """Choose the availability of each policy."""
-        counted = {each: number for each, number in self._worker.described().items() if each in self._worked}
+        counted = {each: number for each, number in self._worker.described().items() if each in self._validated}
         # A connected replica that is not serving is better than none.
-        counted = counted or {each: 1 for each in self._worker.live if each in self._worked}
+        counted = counted or {each: 1 for each in self._worker.live if each in self._validated}
         self._forget(counted)
-        elected_anew = False
+        has_changed = False
         for policy in self._policies:
-            named, question = (policy.phase, policy.qualified_name), _question(policy)
-            # A description that another configuration worked out has no availability of a policy that is new here.
-            said = [
-                (self._worked[each][question], number)
-                for each, number in counted.items()
-                if question in self._worked[each]
+            named, key = (policy.phase, policy.qualified_name), _policy_key(policy)
+            # A description that another configuration validated has no availability of a policy that is new here.
+            candidates = [
+                (self._validated[each][key], number) for each, number in counted.items() if key in self._validated[each]
             ]
-            if said:
-                before = self._elected.get(named)
-                availability = _most(said, before)
+            if candidates:
+                before = self._chosen.get(named)
+                availability = _most(candidates, before)
                 if availability != before:
-                    self._elected[named] = availability
+                    self._chosen[named] = availability
                     self._reported(policy, availability)
-                    elected_anew = True
+                    has_changed = True
             self._find_fits(policy)
-        if counted and all((policy.phase, policy.qualified_name) in self._elected for policy in self._policies):
+        if counted and all((policy.phase, policy.qualified_name) in self._chosen for policy in self._policies):
             self._known()
-        if elected_anew:
+        if has_changed:
             self._changed()
 
     def _forget(self, counted: dict[Description, int]) -> None:
         """Forget all descriptions except those of connected replicas, and the latest others."""
-        for description in tuple(self._worked):
-            if len(self._worked) <= max(KEPT, len(counted)):
+        for description in tuple(self._validated):
+            if len(self._validated) <= max(KEPT, len(counted)):
                 return
             if description not in counted and description not in self._worker.live:
-                del self._worked[description]
+                del self._validated[description]
 
     def _find_fits(self, policy: Policy) -> None:
-        named, question = (policy.phase, policy.qualified_name), _question(policy)
+        named, key = (policy.phase, policy.qualified_name), _policy_key(policy)
         availabilities = {
             each: availability
-            for each, worked in self._worked.items()
-            if isinstance(availability := worked.get(question), Described)
+            for each, validated in self._validated.items()
+            if isinstance(availability := validated.get(key), Described)
         }
-        own = self._elected.get(named)
+        own = self._chosen.get(named)
         self._fits[named] = {
             availability.version: frozenset(
                 each
@@ -246,16 +244,16 @@ class WorkerDescriptions:
     def _inherit(self, before: Sequence["WorkerDescriptions"]) -> None:
         if not before:
             return
-        questions = {_question(policy) for policy in self._policies}
-        old: dict[Question, PolicyAvailability] = {}
+        keys = {_policy_key(policy) for policy in self._policies}
+        old: dict[PolicyKey, PolicyAvailability] = {}
         for each in before:
-            self._learn(each._worked, questions)  # noqa: SLF001 - one of us
-            old |= {question: said for question, said in each.elected().items() if isinstance(said, Described)}
+            self._take_over(each._validated, keys)  # noqa: SLF001 - of the same class
+            old |= {key: found for key, found in each.chosen().items() if isinstance(found, Described)}
         missing = False
         for policy in self._policies:
-            availability = old.get(_question(policy))
+            availability = old.get(_policy_key(policy))
             if availability is not None:
-                self._elected[policy.phase, policy.qualified_name] = availability
+                self._chosen[policy.phase, policy.qualified_name] = availability
                 self._reported(policy, availability)
                 self._find_fits(policy)
             else:
@@ -263,18 +261,18 @@ class WorkerDescriptions:
         if not missing:
             self._known()
 
-    def _learn(
-        self, worked: Mapping[Description, Mapping[Question, PolicyAvailability]], questions: Collection[Question]
+    def _take_over(
+        self, validated: Mapping[Description, Mapping[PolicyKey, PolicyAvailability]], keys: Collection[PolicyKey]
     ) -> None:
         """Take over the availabilities of equal policies that can be called."""
-        for description, meanings in worked.items():
-            known: dict[Question, PolicyAvailability] = {
-                question: availability
-                for question, availability in meanings.items()
-                if question in questions and isinstance(availability, Described)
+        for description, availabilities in validated.items():
+            known: dict[PolicyKey, PolicyAvailability] = {
+                key: availability
+                for key, availability in availabilities.items()
+                if key in keys and isinstance(availability, Described)
             }
             if known:
-                self._worked[description] = self._worked.get(description, {}) | known
+                self._validated[description] = self._validated.get(description, {}) | known
 
 
 def known_before(found: Iterable[WorkerDescriptions | None]) -> tuple[WorkerDescriptions, ...]:
@@ -282,7 +280,7 @@ def known_before(found: Iterable[WorkerDescriptions | None]) -> tuple[WorkerDesc
     return tuple(each for each in found if each is not None)
 
 
-def _question(policy: Policy) -> Question:
+def _policy_key(policy: Policy) -> PolicyKey:
     return policy.phase, policy.policy, policy.settings, policy.inputs, policy.writes
 
 

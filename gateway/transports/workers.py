@@ -70,8 +70,8 @@ class Workers:
         for policy in (*configuration.mutating, *configuration.validating):
             if policy.fault is None and policy.worker in self._policies:
                 self._policies[policy.worker].append(policy)
-        self._held: dict[str, PooledWorker] = {}
-        self._acquaintances: dict[str, WorkerDescriptions] = {}
+        self._leased: dict[str, PooledWorker] = {}
+        self._worker_descriptions: dict[str, WorkerDescriptions] = {}
         self._process_listeners: dict[str, Callable[[], object]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._described: dict[str, asyncio.Event] = {name: asyncio.Event() for name in configuration.workers}
@@ -84,36 +84,36 @@ class Workers:
         return self._availabilities.of(phase)
 
     def known(self, call: PolicyCall) -> None:
-        """None: a worker has to be called."""
+        """None: no verdict is known without calling the worker."""
 
     def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
-        """Call the policy's worker, as its transport does."""
+        """Call the policy's worker over its transport."""
         name = call.policy.worker
-        worker_descriptions = self._acquaintances.get(name)
+        worker_descriptions = self._worker_descriptions.get(name)
         fits = None if worker_descriptions is None else worker_descriptions.fits(call.policy, call.version)
-        return self._held[name].connection.call(call, waiter.answered, fits)
+        return self._leased[name].connection.call(call, waiter.answered, fits)
 
     def settled(self, call: PolicyCall) -> bool:
         """Whether all replicas that can answer ``call`` are known to have ``call.version``: verdicts may be reused."""
         name = call.policy.worker
-        worker_descriptions = self._acquaintances.get(name)
+        worker_descriptions = self._worker_descriptions.get(name)
         if worker_descriptions is None:
             # A webhook has no description: only its configuration is known.
-            return name in self._held
+            return name in self._leased
         return worker_descriptions.is_settled(call.policy, call.version)
 
     def disagreed(self, call: PolicyCall, version: str) -> None:
         """An answer to ``call`` has ``version``. If no connected replica has described it, the worker is described
         again at once, and its policies are not settled for ``TransportLimits.worker_settle_seconds``.
         """
-        worker_descriptions = self._acquaintances.get(call.policy.worker)
+        worker_descriptions = self._worker_descriptions.get(call.policy.worker)
         if worker_descriptions is None or version == "" or worker_descriptions.is_known(call.policy, version):
             return
         availability = self._availabilities.described(call.policy)
         described = call.version if availability is None else availability.version
         if worker_descriptions.disagreed():
             _LOG.warning(
-                "a worker answers in two versions: is it being updated? its verdicts are not cached until it settles",
+                "a worker answers in two versions; its verdicts are not cached until it answers in one",
                 worker=call.policy.worker,
                 policy=call.policy.qualified_name,
                 described=one_line(described, self._limits.message_characters),
@@ -121,10 +121,10 @@ class Workers:
                 settles_in=self._limits.worker_settle_seconds,
             )
 
-    def worker_descriptions(self, reached: PooledWorker) -> WorkerDescriptions | None:
+    def worker_descriptions(self, pooled: PooledWorker) -> WorkerDescriptions | None:
         """The descriptions of a worker, if it is in use here and describes itself."""
-        name = reached.connection.name
-        return self._acquaintances.get(name) if self._held.get(name) is reached else None
+        name = pooled.connection.name
+        return self._worker_descriptions.get(name) if self._leased.get(name) is pooled else None
 
     async def start(self, *, wait_seconds: float = 0.0) -> None:
         """Start the workers with a command, connect to all, and wait for their descriptions before the first review.
@@ -134,9 +134,9 @@ class Workers:
                 0 does not wait.
         """
         for worker in self._configuration.workers.values():
-            reached = self._pool.take(worker)
-            if reached is not None:
-                self._hold(worker, reached)
+            pooled = self._pool.take(worker)
+            if pooled is not None:
+                self._add_worker(worker, pooled)
         if self._before:
             self._before = ()
             self._changed()
@@ -148,10 +148,10 @@ class Workers:
 
     def descriptions(self, worker: str) -> tuple[Description, ...]:
         """The descriptions of the replicas of a worker that can be called."""
-        leased = self._held.get(worker)
+        leased = self._leased.get(worker)
         return (
             ()
-            if leased is None or worker not in self._acquaintances
+            if leased is None or worker not in self._worker_descriptions
             else cast("DescribableChannel", leased.connection).live
         )
 
@@ -159,9 +159,9 @@ class Workers:
         """Why a worker is not described yet; "" if it is described."""
         if self._described[worker].is_set() and self.descriptions(worker):
             return ""
-        leased = self._held.get(worker)
+        leased = self._leased.get(worker)
         at = "" if leased is None else f" at {leased.connection.target}"
-        return self._why(worker) or f"worker {worker!r} has not described itself in time{at}; see whether it runs there"
+        return self._why(worker) or f"worker {worker!r}{at} has not described itself in time; check that it runs"
 
     async def close(self) -> None:
         """Release all workers. Those that no other configuration uses are closed; with a pool of its own, at once."""
@@ -172,29 +172,29 @@ class Workers:
         await self.shadows.close()
         self._before = ()
         self._changed = lambda: None
-        while self._held:
-            name, reached = self._held.popitem()
-            self._acquaintances.pop(name, None)
+        while self._leased:
+            name, pooled = self._leased.popitem()
+            self._worker_descriptions.pop(name, None)
             listener = self._process_listeners.pop(name, None)
-            if listener is not None and reached.supervisor is not None:
-                reached.supervisor.unlisten(listener)
-            self._pool.release(reached)
+            if listener is not None and pooled.supervisor is not None:
+                pooled.supervisor.unlisten(listener)
+            self._pool.release(pooled)
         if self._owns_pool:
             await self._pool.close()
 
-    def _hold(self, worker: Worker, reached: PooledWorker) -> None:
+    def _add_worker(self, worker: Worker, pooled: PooledWorker) -> None:
         name = worker.name
-        self._held[name] = reached
+        self._leased[name] = pooled
         before = self._before
-        self.shadows.reached(worker, reached, [each.shadows for each in before])
+        self.shadows.add_worker(worker, pooled, [each.shadows for each in before])
         if worker.webhook is not None:
             self._know_webhook(worker)
             return
-        if reached.supervisor is not None:
-            received = self._process_listeners[name] = lambda: self._not_described(name, "")
-            reached.supervisor.listen(received)
-        self._acquaintances[name] = WorkerDescriptions(
-            worker=cast("DescribableChannel", reached.connection),
+        if pooled.supervisor is not None:
+            listener = self._process_listeners[name] = lambda: self._not_described(name, "")
+            pooled.supervisor.listen(listener)
+        self._worker_descriptions[name] = WorkerDescriptions(
+            worker=cast("DescribableChannel", pooled.connection),
             configured=worker,
             policies=self._policies[name],
             characters=self._limits.message_characters,
@@ -202,7 +202,7 @@ class Workers:
             known=self._described[name].set,
             changed=self._report_changed,
             failed=lambda why: self._not_described(name, why),
-            before=known_before(each.worker_descriptions(reached) for each in before),
+            before=known_before(each.worker_descriptions(pooled) for each in before),
         )
 
     def _know_webhook(self, worker: Worker) -> None:
@@ -236,9 +236,9 @@ class Workers:
     def _report_undescribed(self, name: str, waited: float) -> None:
         why = self._why(name)
         _LOG.warning(
-            "a worker is not described yet; until it is, its policies cannot be asked",
+            "a worker is not described yet; until it is, its policies cannot be called",
             worker=name,
-            target=self._held[name].connection.target if name in self._held else "",
+            target=self._leased[name].connection.target if name in self._leased else "",
             waited=waited,
             **({"why": why} if why else {}),
         )
@@ -248,7 +248,7 @@ class Workers:
         problem = self._problem(name)
         if problem is not None:
             return f"{problem.message}; {problem.hint}"
-        worker_descriptions, leased = self._acquaintances.get(name), self._held.get(name)
+        worker_descriptions, leased = self._worker_descriptions.get(name), self._leased.get(name)
         own = "" if worker_descriptions is None or leased is None else cast("DescribableChannel", leased.connection).why
         reported = (self._availabilities.get(policy) for policy in self._policies[name])
         return own or next((each.message for each in reported if isinstance(each, Unavailable)), "")
@@ -256,15 +256,15 @@ class Workers:
     # ------------------------------------------------------------------------------------------ availability
 
     async def _reach_and_describe(self, worker: Worker) -> None:
-        if worker.name not in self._held:
+        if worker.name not in self._leased:
             target = worker.grpc.target if worker.grpc else ""
             self._undescribed(
                 worker.name,
-                f"worker {worker.name!r} is not started: another process that the gateway started is still at "
-                f"{target}; leave out target, and each process gets a socket of its own",
+                f"worker {worker.name!r} is not started: another process that the gateway started still listens at "
+                f"{target}; remove target to give each process its own socket",
             )
-            self._hold(worker, await self._pool.wait_for(worker))
-        connection = self._held[worker.name].connection
+            self._add_worker(worker, await self._pool.wait_for(worker))
+        connection = self._leased[worker.name].connection
         never = cast("DescribableChannel", connection).never
         if never:
             self._undescribed(worker.name, never)
@@ -273,9 +273,9 @@ class Workers:
             return
         self._undescribed(
             worker.name,
-            f"worker {worker.name!r} is not reached yet, at {connection.target}; see whether it runs and listens there",
+            f"worker {worker.name!r} is not connected yet; check that it runs and listens at {connection.target}",
         )
-        await self._acquaintances[worker.name].keep()
+        await self._worker_descriptions[worker.name].keep()
 
     def _not_described(self, worker: str, why: str) -> None:
         """The worker could not be described. An earlier description stays."""
@@ -284,7 +284,7 @@ class Workers:
 
     def _problem(self, worker: str) -> Unavailable | None:
         """Why its process does not run, if the gateway starts it."""
-        leased = self._held.get(worker)
+        leased = self._leased.get(worker)
         return None if leased is None or leased.supervisor is None else leased.supervisor.problem
 
     def _undescribed(self, worker: str, why: str) -> None:

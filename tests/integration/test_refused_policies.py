@@ -101,7 +101,7 @@ async def test_the_rest_of_the_configuration_is_taken_over(started, path, trust)
     replace(path, configured("two", policy="nobody", mutating=("mark", "mark-too")))
     await reloaded(process)
     assert reported(process, trust)[0] == "one"
-    process.logged("a policy can be asked", policy="test/mark-too.test.example.com")
+    process.logged("a policy can be called", policy="test/mark-too.test.example.com")
     new = {"phase": "mutating", "policy": "test/mark-too.test.example.com"}
     assert process.metric("policy_verdicts_total", **new, verdict="allow") == 0
     assert len(listed(process)) == 1
@@ -167,7 +167,7 @@ async def test_a_process_keeps_its_address_to_itself(started, path, tmp_path, tr
     before = reported(process, trust)
     replace(path, configured("one", grpc=worker("new", target=target)))
     await reloaded(process)
-    assert f"another process that the gateway started is still at {target}" in listed(process)[0]
+    assert f"another process that the gateway started still listens at {target}" in listed(process)[0]
     assert (reported(process, trust), len(process.children())) == (before, 1)
     replace(path, configured("one", grpc=worker("new", target=f"{target}.2")))
     await until(lambda: reported(process, trust)[1] == "new")

@@ -168,7 +168,7 @@ async def test_a_removed_worker_is_stopped(started, path, trust):
     replace(path, configured("one"))
     await reloaded(process)
     await until(lambda: process.children() == [int(reported(process, trust)[2])])
-    process.logged("a worker is given up: no configuration names it", worker="other")
+    process.logged("a worker is closed: no configuration names it", worker="other")
 
 
 async def test_series_of_removed_policies_and_entries_go(started, path):

@@ -79,7 +79,7 @@ async def replicas(gateway, *served, limits=None, policies=None, **fields):
 
 def ring(served):
     """The replicas that may be called."""
-    (reached,) = served.gateway.workers._held.values()
+    (reached,) = served.gateway.workers._leased.values()
     return reached.connection._ring
 
 

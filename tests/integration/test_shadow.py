@@ -76,7 +76,7 @@ async def test_a_next_version_is_compared_with_the_one_in_force(two_versions, tr
     )
     # The next version may still be starting: the start does not wait for it.
     described = {
-        process.logged("a policy can be asked", policy=f"test/{name}.test.example.com (shadow)")["version"]
+        process.logged("a policy can be called", policy=f"test/{name}.test.example.com (shadow)")["version"]
         for name in ("steady", "moving", "report", "strict")
     }
     assert described == {"2"}
@@ -107,7 +107,7 @@ async def test_settings_that_the_next_version_refuses(two_versions, trust):
     """The policy is served; the shadow fails, and the log says why."""
     own = {"worker": "understudy", "settings": {"refused_by": "2"}} | SHADOW
     process = two_versions((), [policy("report", **own)])
-    refused = process.logged("a policy cannot be asked", policy="test/report.test.example.com (shadow)")
+    refused = process.logged("a policy cannot be called", policy="test/report.test.example.com (shadow)")
     assert "refuses the settings: settings/refused_by: not with version 2" in refused["why"]
     with Client(process.port, trust) as client:
         assert client.send(message(VALIDATING)).response["allowed"]
@@ -119,7 +119,7 @@ async def test_settings_that_the_next_version_refuses(two_versions, trust):
 async def test_no_share_compares_nothing(two_versions, trust):
     """`--shadow-sample-ratio 0`: the shadow is described, and called nothing."""
     process = two_versions((), [policy("report", worker="understudy", **SHADOW)], "--shadow-sample-ratio", 0)
-    process.logged("a policy can be asked", policy="test/report.test.example.com (shadow)")
+    process.logged("a policy can be called", policy="test/report.test.example.com (shadow)")
     with Client(process.port, trust) as client:
         for _ in range(3):
             assert client.send(message(VALIDATING)).response["allowed"]

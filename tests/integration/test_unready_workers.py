@@ -39,7 +39,7 @@ UNUSABLE = {
     ),
     "no phase": ({"describe": always(description("judge", phases=[]))}, {}, "cannot be used for validating"),
     "no version": ({"describe": always(description("judge", version=""))}, {}, "describes no version"),
-    "settings that no policy takes": ({"validate": False}, {"settings": {"a": [1]}}, "takes no settings"),
+    "settings that no policy takes": ({"validate": False}, {"settings": {"a": [1]}}, "accepts no settings"),
 }
 
 
@@ -57,11 +57,11 @@ async def test_a_policy_that_its_worker_does_not_take_fails(call, name):
 
 BAD_DESCRIPTIONS = {
     "Describe fails": ({"describe": status(grpc.StatusCode.INTERNAL, "not now")}, "INTERNAL: not now"),
-    "Describe is no protobuf": ({"describe": always(b"\xff\xff")}, "Describe with bytes that cannot be read"),
+    "Describe is no protobuf": ({"describe": always(b"\xff\xff")}, "Describe with an invalid message"),
     "ValidateSettings fails": ({"validate": status(grpc.StatusCode.INTERNAL, "not now")}, "INTERNAL: not now"),
     "ValidateSettings is no protobuf": (
         {"validate": always(b"\xff\xff")},
-        "ValidateSettings with bytes that cannot be read",
+        "ValidateSettings with an invalid message",
     ),
     "Describe says too much": ({"describe": always(b"\x1a\x00" * 500_000)}, "more than 20000 fields"),
     "ValidateSettings says too much": ({"validate": always(b"\x12\x00" * 500_000)}, "more than 20000 fields"),
@@ -104,7 +104,7 @@ async def test_a_server_without_grpc_is_unreachable(gateway, name):
             answered = await served.send(message(VALIDATING))
             assert answered.fails_with(Reason.CONFIGURATION), answered
             said = answered.response["status"]["message"]
-            assert "is not reached yet" in said or "cannot be reached" in said
+            assert "is not connected yet" in said or "cannot be reached" in said
             assert await served.admin("/readyz") == (200, "ok\n")
 
 

@@ -15,7 +15,7 @@ from gateway.policies.decoding.texts import SourceText
 from gateway.transports.limits import TransportLimits
 from gateway.transports.transport_config import TransportConfig
 from gateway.transports.webhook.access import Credentials, Users, WebhookAccess
-from gateway.transports.webhook.host_overrides import read_places
+from gateway.transports.webhook.host_overrides import read_overrides
 from tests.authorities import Authority
 from tests.integration.client import AsyncClient, Client, message, post
 from tests.integration.process import COMMAND, WAIT_SECONDS
@@ -123,7 +123,7 @@ async def test_a_service_is_found_by_resolve_and_shown_its_credentials(hooked, g
     async with hooked() as hook:
         access = WebhookAccess(
             validating=Users(named={f"{NAME}:443": Credentials(token="exact"), "*": Credentials(token="star")}),
-            resolved=read_places([f"{NAME}:443=127.0.0.1:{hook.port}"]),
+            resolved=read_overrides([f"{NAME}:443=127.0.0.1:{hook.port}"]),
         )
         configuration = known(native("Validating", {"service": SERVICE}))
         async with gateway(configuration, transport_config=TransportConfig(webhooks=access)) as serving:

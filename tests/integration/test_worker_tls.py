@@ -80,7 +80,7 @@ async def test_everything_is_renewed_while_it_is_called(gateway, tmp_path):
     try:
         with capture_logs():
             async with gateway(configuration(text, tmp_path)) as served:
-                worker = served.gateway.workers._held["samples"].connection
+                worker = served.gateway.workers._leased["samples"].connection
 
                 async def called_again_and_again():
                     client = await served.client()

@@ -56,12 +56,12 @@ def judging(name, **fields):
 def stand(loaded, workers=None, **availabilities):
     """Their worker has described itself: of the policies as they are configured, or of those of other workers."""
     workers = workers or loaded.workers
-    for name, worker_descriptions in workers._acquaintances.items():
+    for name, worker_descriptions in workers._worker_descriptions.items():
         for about in workers._policies[name]:
             if about.policy in availabilities:
                 availability = availabilities[about.policy]
                 described = Described(version=availability) if isinstance(availability, str) else availability
-                worker_descriptions._elected[about.phase, about.qualified_name] = described
+                worker_descriptions._chosen[about.phase, about.qualified_name] = described
                 worker_descriptions._reported(about, described)
         worker_descriptions._known()
     loaded._availabilities_changed()

@@ -113,5 +113,5 @@ def test_a_queue_without_the_extra(served):
     """Its policies fail, and say what to install."""
     found = served("{queue: {stream: s, keyFile: k}}")
     assert found["standing"] == (
-        "worker 'labels' cannot be asked: spec.queue needs the extra: pip install 'admission-gateway[redis]'"
+        "worker 'labels' cannot be called: spec.queue needs the extra: pip install 'admission-gateway[redis]'"
     )

@@ -134,13 +134,13 @@ def test_writes_beyond_the_grant_are_refused(grant, claim, beyond):
 def test_inputs_that_are_no_places_are_refused(pointer):
     """What a configuration must not say, a claim must not either; the policy and the place are named."""
     message = refused(inputs=exactly(LABELS, pointer))
-    assert message.startswith("what it claims for policy 'one' is no set of places: inputs[1]: ")
+    assert message.startswith("its claim of inputs for policy 'one' is invalid: inputs[1]: ")
 
 
 @pytest.mark.parametrize("pointer", ["", "metadata", "/apiVersion", "/kind", "/*", "/metadata/~"])
 def test_writes_that_are_no_places_are_refused(pointer):
     """As inputs are."""
-    assert "is no set of places: writes[0]: " in refused(writes=exactly(pointer))
+    assert "is invalid: writes[0]: " in refused(writes=exactly(pointer))
 
 
 @pytest.mark.parametrize("name", ["inputs", "writes"])

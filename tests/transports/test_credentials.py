@@ -116,7 +116,7 @@ BROKEN = {
     "the chain in the wrong order": (_chain, "keyFile DIR/tls.key: it does not belong to the first certificate"),
     "a password": (
         lambda files: (files / "tls.key").write_bytes(private_pem(ec.generate_private_key(ec.SECP256R1()), b"secret")),
-        "keyFile DIR/tls.key: it is protected by a password",
+        "keyFile DIR/tls.key: it is encrypted",
     ),
     "expired": (
         lambda files: AUTHORITY.issue("gateway", ends=now() - DAY).write(files),
@@ -161,7 +161,7 @@ def test_a_machine_without_authorities(monkeypatch, tmp_path):
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setattr(module, "SYSTEM_FILES", (str(tmp_path / "none"),))
     credentials = WorkerCredentials("labels", GrpcTls(server_name="labels"))
-    assert "the system's authorities: this machine has no file of them" in told(credentials)
+    assert "the system's authorities: no file found" in told(credentials)
     monkeypatch.setattr(module, "SYSTEM_FILES", (str(tmp_path / "none"), str(tmp_path / "some")))
     (tmp_path / "some").write_bytes(AUTHORITY.pem)
     assert credentials.load().credentials is not None

@@ -77,7 +77,7 @@ async def test_a_claim_beyond_the_grant_is_a_configuration_failure():
     async with claiming(inputs=[LABELS]) as target, working(configured(narrow, wide, labels=target)) as workers:
         assert availability(workers, narrow) == Unavailable(
             why=UnavailableReason.CLAIMS,
-            message="worker 'labels' cannot be asked: it claims inputs for policy 'judge' that are not granted: "
+            message="worker 'labels' cannot be called: it claims inputs for policy 'judge' that are not granted: "
             f"{LABELS}; granted is /object/spec; grant them in the policy's inputs, or use a version of the worker "
             "that claims less",
             field="inputs",
@@ -90,7 +90,7 @@ async def test_a_claim_that_is_no_pointer_is_a_configuration_failure():
     async with claiming(inputs=["object"]) as target, working(configured(judge(), labels=target)) as workers:
         failure = availability(workers, judge())
     assert failure.failure.reason is Reason.CONFIGURATION
-    assert "worker 'labels' cannot be asked: what it claims for policy 'judge' is no set of places: " in failure.message
+    assert "worker 'labels' cannot be called: its claim of inputs for policy 'judge' is invalid: " in failure.message
     assert "inputs[0]" in failure.message
 
 
@@ -102,7 +102,7 @@ async def test_the_log_says_what_each_policy_is_shown(log):
             pass
         async with working(configured(judge(), labels=target)):
             pass
-    changing_, judging = [entry for entry in log if entry["event"] == "a policy can be asked"]
+    changing_, judging = [entry for entry in log if entry["event"] == "a policy can be called"]
     assert changing_["policy"] == "test/change.test.example.com"
     assert changing_["shown"].startswith('"/object/xxx')
     assert changing_["shown"].endswith(" and 92 more")
@@ -121,7 +121,7 @@ async def test_another_grant_is_another_question(tmp_path):
     try:
         async with scripted("judge", address=address):
             await before.start(wait_seconds=10)
-        await until(lambda: not before._held["labels"].connection.is_connected)
+        await until(lambda: not before._leased["labels"].connection.is_connected)
         await same.start()
         await other.start()
         assert isinstance(availability(same, judge()), Described)

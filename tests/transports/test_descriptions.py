@@ -57,7 +57,7 @@ def test_a_few_are_kept():
     [
         (b"\x1a\x00" * 100_000, "more than 20000 fields"),  # policies
         (b"\x1a\x06" + b"\x22\x04\x0a\x02\x0a\x00" * 100_000, "more than 20000 fields"),  # pointers of a claim
-        (b"\x0a" + b"\xff\xff\x7f" + b"x" * (2 * MOST_BYTES), "at most 1048576 are read"),  # a name
+        (b"\x0a" + b"\xff\xff\x7f" + b"x" * (2 * MOST_BYTES), "more than the limit of 1048576"),  # a name
     ],
 )
 def test_a_worker_that_says_too_much_is_not_heard(content, why):

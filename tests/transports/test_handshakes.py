@@ -14,13 +14,13 @@ SSL = LAST + "Tls handshake failed (TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: error:
 @pytest.mark.parametrize(
     ("details", "expected"),
     [
-        (LAST + "Cannot check peer: missing selected ALPN property.", "speaks TLS, but not HTTP/2 over it"),
-        (SSL + "UNSUPPORTED_PROTOCOL: Invalid certificate verification context: OK", "agrees on no version"),
-        (SSL + "TLSV1_ALERT_UNKNOWN_CA: OK", "ends the connection during the TLS handshake"),
-        (LAST + "Handshake read failed (Socket closed)", "ends the connection during the TLS handshake"),
-        (LAST + "recvmsg:Connection reset by peer (104)", "ends the connection during the TLS handshake"),
+        (LAST + "Cannot check peer: missing selected ALPN property.", "speaks TLS, but not HTTP/2,"),
+        (SSL + "UNSUPPORTED_PROTOCOL: Invalid certificate verification context: OK", "has no TLS version"),
+        (SSL + "TLSV1_ALERT_UNKNOWN_CA: OK", "closes the connection during the TLS handshake"),
+        (LAST + "Handshake read failed (Socket closed)", "closes the connection during the TLS handshake"),
+        (LAST + "recvmsg:Connection reset by peer (104)", "closes the connection during the TLS handshake"),
         (SSL + "CERTIFICATE_VERIFY_FAILED: self signed certificate: OK", "that is not in the system's authorities"),
-        (LAST + "Failed to create security handshaker.", "gRPC cannot use what stands in the system's authorities"),
+        (LAST + "Failed to create security handshaker.", "gRPC cannot use the content of the system's authorities"),
     ],
 )
 def test_meanings(details, expected):
@@ -47,13 +47,13 @@ def test_nothing_to_do_with_tls(details, tls):
 
 def test_plain_text():
     """Without TLS only a connection that is ended at once has to do with it."""
-    assert "does it speak TLS" in handshake_failure(LAST + "Socket closed", None)
+    assert "if it speaks TLS" in handshake_failure(LAST + "Socket closed", None)
     assert handshake_failure(SSL + "WRONG_VERSION_NUMBER", None) is None
 
 
 def test_files_are_named():
     """A hint names the files that the Worker names."""
-    assert "in caFile ca.crt; put" in handshake_failure(SSL + "CERTIFICATE_VERIFY_FAILED: no issuer", OURS)
+    assert "in caFile ca.crt; add" in handshake_failure(SSL + "CERTIFICATE_VERIFY_FAILED: no issuer", OURS)
     assert "certificate in tls.crt" in handshake_failure(LAST + "Socket closed", OURS)
     assert "certFile tls.crt and caFile ca.crt" in handshake_failure(
         LAST + "Failed to create security handshaker.", OURS

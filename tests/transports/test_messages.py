@@ -31,14 +31,14 @@ def no_consumer(about, observed):
     raise AssertionError((about, observed))
 
 
-def answer(*, meaningless=no_consumer, **fields):
+def answer(*, invalid_hint=no_consumer, **fields):
     """What an Outcome of these fields says."""
-    return outcome_answer(call(), pb.Outcome(**fields), characters=CHARACTERS, meaningless=meaningless)
+    return outcome_answer(call(), pb.Outcome(**fields), characters=CHARACTERS, invalid_hint=invalid_hint)
 
 
 def read(content):
     """What these bytes say, whatever their cache hint."""
-    return review_answer(call(), content, characters=CHARACTERS, meaningless=lambda about, observed: None)
+    return review_answer(call(), content, characters=CHARACTERS, invalid_hint=lambda about, observed: None)
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -157,8 +157,8 @@ def test_a_failure_explains_itself_on_one_line():
     long = answer(failure=pb.Failure(message="why\n\x1b[31m" + "x" * 1000)).message
     assert long.startswith("worker 'worker-one' could not judge: why [31mxxx")
     assert long.endswith("x…")
-    assert "does not say why" in answer(failure=pb.Failure()).message
-    assert "does not say why" in answer(failure=pb.Failure(message="\n \t")).message
+    assert "gave no reason" in answer(failure=pb.Failure()).message
+    assert "gave no reason" in answer(failure=pb.Failure(message="\n \t")).message
 
 
 def ttl(seconds, nanos=0):
@@ -204,7 +204,7 @@ def test_a_cache_hint_says_how_long_a_verdict_may_be_reused(verdict, hint, reuse
 def test_a_meaningless_cache_hint_is_never_reuse(verdict, hint):
     """A hint that is empty, negative or no Duration keeps the verdict, which is not reused; and it is told."""
     told = []
-    said = answer(cache=hint, meaningless=lambda about, observed: told.append((about.id, observed)), **verdict)
+    said = answer(cache=hint, invalid_hint=lambda about, observed: told.append((about.id, observed)), **verdict)
     assert said.reuse == 0.0
     assert isinstance(said, Allow | Deny)
     assert [about for about, _ in told] == [7]

@@ -86,7 +86,7 @@ async def test_a_socket(tmp_path):
     """A worker behind a Unix socket proves its name like any other."""
     async with served(bind=f"unix:{tmp_path}/w.sock") as target:
         assert await called(target, trusting()) == "hello"
-        assert "is not for the DNS name 'other'" in await called(target, trusting(name="other"))
+        assert "is not valid for the DNS name 'other'" in await called(target, trusting(name="other"))
 
 
 async def test_plain_text():
@@ -115,19 +115,19 @@ async def test_names_that_do_in_grpc(pair):
     """gRPC takes the subject of a certificate without alternative names, and a wildcard for the first label."""
     async with served(pair) as target:
         assert await called(target, trusting(name="labels.policies.svc")) == "hello"
-        assert "is not for the DNS name 'labels'" in await called(target, trusting())
+        assert "is not valid for the DNS name 'labels'" in await called(target, trusting())
 
 
 NOT_BELIEVED = {
-    "another worker": (AUTHORITY.issue("other"), "a certificate that is not for the DNS name 'labels'"),
-    "an address": (AUTHORITY.issue("127.0.0.1"), "a certificate that is not for the DNS name 'labels'"),
+    "another worker": (AUTHORITY.issue("other"), "a certificate that is not valid for the DNS name 'labels'"),
+    "an address": (AUTHORITY.issue("127.0.0.1"), "a certificate that is not valid for the DNS name 'labels'"),
     "the subject counts for nothing beside names": (
         AUTHORITY.issue("other", subject="labels"),
-        "a certificate that is not for the DNS name 'labels'",
+        "a certificate that is not valid for the DNS name 'labels'",
     ),
     "another authority": (Authority("x").issue("labels"), "a certificate of an authority that is not in caBundle"),
     "an authority of the same name": (Authority().issue("labels"), "of an authority that is not in caBundle"),
-    "expired": (AUTHORITY.issue("labels", ends=now() - DAY), "a certificate that has expired"),
+    "expired": (AUTHORITY.issue("labels", ends=now() - DAY), "an expired certificate"),
     "not begun": (AUTHORITY.issue("labels", begins=now() + DAY), "a certificate that is not valid yet"),
 }
 
@@ -138,7 +138,7 @@ async def test_who_is_not_believed(who):
     pair, expected = NOT_BELIEVED[who]
     async with served(pair) as target:
         told = await called(target, trusting())
-    assert told.startswith("shows ")
+    assert told.startswith("presents ")
     assert expected in told
 
 
@@ -151,7 +151,7 @@ async def test_a_worker_without_tls():
 async def test_tls_where_plain_text_was_expected():
     """A worker that serves TLS is not called in plain text, and the hint says so."""
     async with served() as target:
-        assert "does it speak TLS? then set spec.grpc.tls" in await called(target, WorkerCredentials("labels", None))
+        assert "if it speaks TLS, set spec.grpc.tls" in await called(target, WorkerCredentials("labels", None))
 
 
 async def test_a_worker_that_is_away():
@@ -174,14 +174,14 @@ async def test_no_client_certificate():
     """Without one, the hint says how to give one."""
     async with served(clients=AUTHORITY) as target:
         told = await called(target, trusting())
-    assert "does it ask for a client certificate? then set spec.grpc.tls.certFile" in told
+    assert "if it requires a client certificate, set spec.grpc.tls.certFile" in told
 
 
 async def test_an_unknown_client_certificate(tmp_path):
     """One of an authority that the worker does not know is refused, and named."""
     async with served(clients=AUTHORITY) as target:
         told = await called(target, trusting(pair=Authority("x").issue("gateway"), directory=tmp_path))
-    assert f"does it take the client certificate in {tmp_path}/tls.crt" in told
+    assert f"does it accept the client certificate in {tmp_path}/tls.crt" in told
 
 
 @pytest.mark.parametrize(

@@ -192,8 +192,10 @@ async def test_after_a_long_life_the_pause_is_short_again(monkeypatch):
 async def test_a_command_that_cannot_be_started_is_told(log, command):
     """A program that is missing or is none is told with the Worker's place, and tried again."""
     async with supervised(*command):
-        await until(lambda: len(events(log, "a worker cannot be started; see the command in its Worker document")) >= 2)
-    entry = events(log, "a worker cannot be started; see the command in its Worker document")[0]
+        await until(
+            lambda: len(events(log, "a worker cannot be started; check the command in its Worker document")) >= 2
+        )
+    entry = events(log, "a worker cannot be started; check the command in its Worker document")[0]
     assert (entry["worker"], entry["place"], entry["command"]) == ("labels", "workers.yaml:3", command)
     assert entry["error"]
     assert entry["log_level"] == "error"
@@ -202,7 +204,7 @@ async def test_a_command_that_cannot_be_started_is_told(log, command):
 async def test_a_directory_that_is_gone_is_told(log, tmp_path):
     """A working directory that does not exist is a start that fails, and no crash."""
     async with supervised(*shell("true"), directory=tmp_path / "gone"):
-        await until(lambda: events(log, "a worker cannot be started; see the command in its Worker document"))
+        await until(lambda: events(log, "a worker cannot be started; check the command in its Worker document"))
 
 
 async def test_stopping_is_gentle(log):

@@ -19,7 +19,7 @@ async def test_each_call_says_why():
     await asyncio.sleep(0)
     (failure,) = answers
     assert failure.reason is Reason.CONFIGURATION
-    assert failure.message == worker.why == worker.never == "worker 'labels' cannot be asked: give it a Redis"
+    assert failure.message == worker.why == worker.never == "worker 'labels' cannot be called: give it a Redis"
     assert worker.live == ()
     await worker.idle()
     await worker.close()

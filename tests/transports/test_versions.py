@@ -23,7 +23,7 @@ TWO = "a worker answers in two versions"
 def quick(monkeypatch):
     """Pauses too short to wait for."""
     monkeypatch.setattr(module, "RETRY_SECONDS", (0.001, 0.004))
-    monkeypatch.setattr(module, "AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(module, "DESCRIBE_INTERVAL_SECONDS", 0.001)
 
 
 class Rolling:
@@ -104,7 +104,7 @@ async def test_it_settles_after_a_while():
     replicas = Rolling()
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
         now = [0.0]
-        workers._held["labels"].connection.version_skew._clock = lambda: now[0]
+        workers._leased["labels"].connection.version_skew._clock = lambda: now[0]
         replicas.described = replicas.answering = "2"
         await called(workers, judge())
         await until(lambda: availability(workers) == "2")
@@ -132,7 +132,7 @@ async def test_a_worker_that_is_away_stays_as_described(tmp_path):
         reached = working(configured(judge(), labels=address))
         workers = await reached.__aenter__()
     try:
-        await until(lambda: not workers._held["labels"].connection.is_connected)
+        await until(lambda: not workers._leased["labels"].connection.is_connected)
         assert workers.settled(question(judge()))
     finally:
         await reached.__aexit__(None, None, None)
@@ -218,7 +218,7 @@ async def test_a_worker_that_cannot_be_described_again_is_not_settled(log):
     """Where the description fails after a disagreement, the policies keep their standing and nothing is settled."""
     replicas = Rolling()
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
-        workers._held["labels"].connection.version_skew._seconds = 0.0
+        workers._leased["labels"].connection.version_skew._seconds = 0.0
         replicas.answering, replicas.fails = "2", True
         await called(workers, judge())
         await until(lambda: [entry for entry in log if entry["event"] == "a worker cannot be described"])
@@ -239,7 +239,7 @@ async def test_nothing_is_settled_after_the_end():
 
 async def test_descriptions_on_one_connection_are_bounded(monkeypatch):
     """However many answers disagree, the worker is described again no sooner than its pause is over."""
-    monkeypatch.setattr(module, "AGAIN_SECONDS", 1e6)
+    monkeypatch.setattr(module, "DESCRIBE_INTERVAL_SECONDS", 1e6)
     replicas = Rolling(answering="2")
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
         for _ in range(20):

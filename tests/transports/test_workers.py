@@ -134,7 +134,7 @@ async def test_all_that_is_wrong_with_settings_is_told():
 async def test_who_is_away_does_not_stop_the_start(log, tmp_path):
     """A worker that is not there costs the start its wait and no more; its policies fail, and the log says so."""
     target = f"unix:{tmp_path}/away.sock"
-    why = f"worker 'labels' at {target} cannot be reached; see whether it runs: "
+    why = f"worker 'labels' at {target} cannot be reached; check that it runs: "
     async with working(configured(judge(), labels=target), wait=0.01) as workers:
         await until(lambda: getattr(availability(workers), "message", "").startswith(why))
         assert availability(workers).failure.reason is Reason.CONFIGURATION
@@ -263,7 +263,7 @@ async def test_a_command_without_a_target_has_a_socket_of_its_own():
     name = ".".join(["n" * 63] * 3)
     worker = Worker(name=name, grpc=GrpcTarget(target="", command=("python", "-c", script)))
     async with working(Configuration(workers={name: worker}), wait=0.0) as workers:
-        path = Path(workers._held[name].connection.target.removeprefix("unix:"))
+        path = Path(workers._leased[name].connection.target.removeprefix("unix:"))
         await until(path.exists)
     assert not path.parent.exists()
 
@@ -293,7 +293,7 @@ async def test_an_unchanged_worker_keeps_its_connection():
         async with following(known, known) as (first, second):
             await first.start(wait_seconds=10)
             await second.start()
-            assert second._held["labels"] is first._held["labels"]
+            assert second._leased["labels"] is first._leased["labels"]
             await first.close()
             assert (await called(second, judge())).message == "no"
 
@@ -359,7 +359,7 @@ async def test_a_worker_is_given_up_when_its_last_call_has_ended():
         known = configured(judge(), labels=target)
         async with following(known, Configuration()) as (first, second):
             await first.start(wait_seconds=10)
-            connection = first._held["labels"].connection
+            connection = first._leased["labels"].connection
             first.call(question(judge()), reply)
             await asyncio.wait_for(review.called.wait(), WAIT_SECONDS)
             await second.start()
@@ -367,7 +367,7 @@ async def test_a_worker_is_given_up_when_its_last_call_has_ended():
             review.open.set()
             await until(lambda: reply.answers)
             assert [answer.message for answer in reply.answers] == ["late"]
-            await until(lambda: not second._pool._reached)
+            await until(lambda: not second._pool._active)
             assert not connection._open
 
 
@@ -378,7 +378,7 @@ async def test_a_worker_that_is_named_again_is_not_given_up():
         known = configured(judge(), labels=target)
         async with following(known, known) as (first, second):
             await first.start(wait_seconds=10)
-            connection = first._held["labels"].connection
+            connection = first._leased["labels"].connection
             first.call(question(judge()), reply)
             await asyncio.wait_for(review.called.wait(), WAIT_SECONDS)
             await first.close()
@@ -386,7 +386,7 @@ async def test_a_worker_that_is_named_again_is_not_given_up():
             review.open.set()
             await until(lambda: reply.answers)
             await asyncio.sleep(0)
-            assert second._held["labels"].connection is connection
+            assert second._leased["labels"].connection is connection
             assert isinstance(await called(second, judge()), Deny)
 
 
@@ -404,23 +404,23 @@ async def test_two_processes_of_ours_are_never_at_one_target(tmp_path):
 
     async with following(known("1"), known("2"), worker_stop_seconds=0.1) as (first, second):
         await first.start()
-        supervisor = first._held["labels"].supervisor
+        supervisor = first._leased["labels"].supervisor
         await until(lambda: supervisor.pid)
         await second.start()
         await until(lambda: availability(second) is not None)
-        assert "another process that the gateway started is still at" in availability(second).message
-        assert "labels" not in second._held
+        assert "another process that the gateway started still listens at" in availability(second).message
+        assert "labels" not in second._leased
         (tmp_path / "w.sock").unlink(missing_ok=True)
         await first.close()
-        await until(lambda: "labels" in second._held)
+        await until(lambda: "labels" in second._leased)
         assert supervisor.pid is None
-        await until(lambda: second._held["labels"].supervisor.pid)
+        await until(lambda: second._leased["labels"].supervisor.pid)
 
 
 @pytest.mark.parametrize(
     ("worker", "why"),
     [
-        ({"queue": QueueTarget(stream="labels", key_file="none.key")}, "no Redis is given"),
+        ({"queue": QueueTarget(stream="labels", key_file="none.key")}, "spec.queue needs Redis"),
         ({"hook": HookTarget(path="none.sh")}, "there is no such file"),
         ({"grpc": GrpcTarget(target="unix:none.sock")}, "none.sock"),
     ],

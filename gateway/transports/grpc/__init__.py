@@ -1,9 +1,10 @@
-"""A worker over gRPC: its addresses, the connections to them, and one call put to one of them.
+"""A worker over gRPC: its addresses, the connections to them, and the calls.
 
-worker      who is called: picks a connection for each call
-retries     one call, and its attempts: again on another connection, where the first one fails
-replica     one address each: its connections, and a circuit breaker for each policy
-connection  one channel: described, watched over (health), and called, by stream or by call
-stream      one ReviewStream: everything of one turn of the loop in one message
-addresses   which addresses a target has
+worker          one worker: picks a connection for each call
+retries         one call and its attempts, on another connection if the first one fails
+endpoint_set    all addresses of a worker
+endpoint        one address: its connections, and a circuit breaker for each policy
+connection      one channel: described, health-checked, and called over a stream or in unary calls
+stream          one ReviewStream: the calls of one iteration of the event loop in one message
+addresses       resolves a target
 """

@@ -1,7 +1,7 @@
-"""Which addresses a target has, each as a gRPC target of its own.
+"""Resolves a target to addresses, each a gRPC target of its own.
 
-A headless Service's name has one address for each ready pod. They are resolved here and not by gRPC, so that each of
-them can be known by itself: connected, described, and left alone when it fails.
+A headless Service's name has one address for each ready pod. The gateway resolves them instead of gRPC, so that it can
+connect to each of them, describe it, and stop calling it when it fails.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ _FAMILIES: Final = {socket.AF_INET: "ipv4:{}:{}", socket.AF_INET6: "ipv6:[{}]:{}
 
 
 class ResolveError(Exception):
-    """A name has no addresses now; ``str(error)`` says why."""
+    """A name has no addresses now; ``str(error)`` is the reason."""
 
 
 def is_fixed(target: str) -> bool:
-    """Whether the target's addresses are said in it."""
+    """Whether the target contains its addresses, and needs no lookup."""
     return target.startswith(("unix:", "ipv4:", "ipv6:")) or _is_literal(_host_port(target)[0])
 
 
 def authority(target: str) -> str:
-    """What ``:authority`` is for a target, whichever of its addresses is called: the name as it is configured."""
+    """The ``:authority`` of calls to all addresses of a target: the name as it is configured."""
     if target.startswith("unix:"):
         return "localhost"
     return "" if is_fixed(target) else "{}:{}".format(*_host_port(target))
@@ -35,7 +35,7 @@ async def resolve(target: str) -> tuple[str, ...]:
     """The addresses, at least one, in a stable order.
 
     Raises:
-        ResolveError: the name is not known, or nobody can tell.
+        ResolveError: the name is unknown, or the lookup failed.
     """
     scheme, _, rest = target.partition(":")
     if scheme == "unix":
@@ -55,12 +55,12 @@ async def resolve(target: str) -> tuple[str, ...]:
     return tuple(sorted(written))
 
 
-def chosen(addresses: tuple[str, ...], held: tuple[str, ...], limit: int) -> tuple[str, ...]:
-    """At most ``limit`` of the addresses: those that are held already, and a random choice of the rest."""
+def selected(addresses: tuple[str, ...], current: tuple[str, ...], limit: int) -> tuple[str, ...]:
+    """At most ``limit`` of the addresses: those in use already, and a random choice of the rest."""
     if len(addresses) <= limit:
         return addresses
-    kept = [address for address in addresses if address in held][:limit]
-    rest = [address for address in addresses if address not in held]
+    kept = [address for address in addresses if address in current][:limit]
+    rest = [address for address in addresses if address not in current]
     return tuple(kept + random.sample(rest, min(limit - len(kept), len(rest))))
 
 

@@ -1,18 +1,18 @@
-"""A circuit breaker: an endpoint that fails again and again is not called for a while. Pure; times are seconds that
-only grow.
+"""A circuit breaker: after repeated failures, an endpoint is not called for some seconds. Pure; times are monotonic
+seconds.
 
-There is one for each endpoint and policy. It says nothing about the worker's other policies, nor its other endpoints.
+There is one for each endpoint and policy. The worker's other policies and other endpoints have their own.
 
 ==========  ===================================  =====================================================================
-state       a call                               becomes
+state       a call                               next state
 ==========  ===================================  =====================================================================
-closed      is let through                       open, when of enough calls within the window too many failed
-open        is not let through                   half-open, after a while
-half-open   is let through, one at a time        closed, with everything forgotten, if that one succeeds;
-                                                 open again if it fails
+closed      is allowed                           open, when ``worker_circuit_share`` of at least
+                                                 ``worker_circuit_calls`` calls within the window failed
+open        is not allowed                       half-open, after ``worker_circuit_open_seconds``
+half-open   is allowed, one at a time            closed, with all counts reset, if the call succeeds; open if it fails
 ==========  ===================================  =====================================================================
 
-What a failed call is, ``RetryingCall`` decides.
+``RetryingCall`` decides which calls count as failed.
 """
 
 from collections import deque
@@ -22,11 +22,11 @@ from typing import Final
 from gateway.transports.limits import TransportLimits
 
 _BUCKETS: Final = 10
-"""Parts of the window: what was counted leaves it a tenth at a time."""
+"""Parts of the window: counts expire a tenth of the window at a time."""
 
 
 class CircuitBreaker:
-    """One of them. ``is_closed``: it lets everything through.
+    """A circuit breaker. ``is_closed``: it allows all calls.
 
     Args:
         limits: ``worker_circuit_…``.
@@ -43,29 +43,31 @@ class CircuitBreaker:
         self._probe = 0.0
         self.is_closed = True
 
-    def lets_through(self, now: float) -> bool:
-        """Whether a call is let through now."""
+    def allows(self, now: float) -> bool:
+        """Whether a call is allowed now."""
         return self.is_closed or (now >= self._until and now >= self._probe)
 
-    def entered(self, now: float) -> None:
-        """A call goes through. While half-open, no other one does until it has ended, or the same while is over."""
+    def started(self, now: float) -> None:
+        """A call starts. While half-open, no other call is allowed until this one ends or the open time has passed
+        again.
+        """
         if not self.is_closed and now >= self._until:
             self._probe = now + self._limits.worker_circuit_open_seconds
 
     def ended(self, now: float, began: float, *, failed: bool) -> None:
-        """A call that began then has ended."""
+        """A call that started at ``began`` has ended."""
         if not self.is_closed:
             if began >= self._until:
                 self._probed(now, failed=failed)
-            return  # the others are no probes, but of before
+            return  # a call from before the circuit opened is no probe
         bucket = self._bucket(now)
         bucket[1] += 1
         if failed:
             bucket[2] += 1
             self._judge(now)
 
-    def forgotten(self, began: float) -> None:
-        """A call that began then has ended, and says nothing of the endpoint."""
+    def ignored(self, began: float) -> None:
+        """A call that started at ``began`` has ended, and counts neither as success nor as failure."""
         if began >= self._until:
             self._probe = 0.0
 

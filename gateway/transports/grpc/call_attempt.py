@@ -1,14 +1,14 @@
-"""One call put to one connection: what a stream or a call has to answer to.
+"""One attempt of a call, on one connection.
 
-How an attempt can end besides with an answer decides what may be done next:
+The result of an attempt without a verdict decides whether the call is retried:
 
 =======  ==========================================================  ==========================================
-ending   what happened                                               the call may be put to another one
+result   what happened                                               retried
 =======  ==========================================================  ==========================================
-UNSENT   it never left                                               always
-LOST     the connection or the stream broke; nobody knows            without side effects
-SAID     the worker answered, and it is no verdict                   without side effects, within a budget
-LATE     its deadline is over                                        never: no time is left
+UNSENT   the call was not sent                                       always
+LOST     the connection or the stream broke; the outcome is unknown  without side effects
+FAILED   the worker answered without a verdict                       without side effects, within the retry budget
+LATE     the deadline has passed                                     never: no time is left
 =======  ==========================================================  ==========================================
 """
 
@@ -20,23 +20,23 @@ from gateway.engine.verdicts import Answer, Failure
 
 
 class CallResult(Enum):
-    """How an attempt ended that brought no verdict."""
+    """The result of an attempt without a verdict."""
 
     UNSENT = 0
     LOST = 1
-    SAID = 2
+    FAILED = 2
     LATE = 3
 
 
 class CallAttempt(Protocol):
-    """Waits for the answer of one connection. One of its methods is called, once, unless it was cancelled before."""
+    """Waits for the answer on one connection. One of its methods is called, once, unless it was cancelled before."""
 
     call: PolicyCall
     number: int
-    """Its id on the stream, if it is made on one; the connection writes it down."""
+    """Its id on the stream, if it uses one; set by the connection."""
 
     def answered(self, answer: Answer) -> None:
-        """The worker's answer, if only that it failed."""
+        """The worker's answer; it may be a Failure."""
 
-    def ended(self, failure: Failure, ending: CallResult) -> None:
+    def ended(self, failure: Failure, result: CallResult) -> None:
         """There is no answer."""

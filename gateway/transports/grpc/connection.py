@@ -1,19 +1,19 @@
-"""One channel to one address of a worker: described, watched over, and called.
+"""One channel to one address of a worker: described, health-checked, and called.
 
-    connecting   no connection yet, or lost; gRPC tries again and again
-    describing   there is one; the worker is called what it holds
-    ready        it is described: it may be called, unless it says NOT_SERVING
-    draining     another one takes its place: nothing new, what is open is answered, and it closes itself
+    connecting   there is no connection, or it was lost; gRPC connects with backoff
+    describing   there is a connection; the gateway calls Describe
+    ready        the worker is described, and can be called unless it reports NOT_SERVING
+    draining     a successor replaces it: it takes no new calls, and closes when its open calls are answered
 
-A new connection may meet another version, so what was described counts for the connection on which it was said, and
-the worker is described again on the next one; and when an answer contradicts it.
+A new connection may reach another version of the worker. So a description is valid for its connection only; the worker
+is described again on the next connection, and when an answer contradicts the description.
 
-A call goes over the stream of the connection, except:
+A call uses the stream of the connection, except for these, which are unary calls:
 
-* where the worker has no stream, or its streams break again and again: then all are calls, for a while;
-* a policy with side effects has a call of its own: no other policy's mistake can break it;
-* a large document has one too: small ones do not wait behind it;
-* a call whose stream broke has one: if it was the one that broke it, it breaks nobody else's again.
+* all calls, if the worker does not implement ReviewStream, and for some time if its streams break repeatedly;
+* calls of a policy with side effects, so that no other policy can break their stream;
+* calls with a large document, so that small documents do not wait behind it;
+* retries of calls whose stream broke, so that the call that broke it does not break another one.
 """
 
 import asyncio
@@ -36,33 +36,34 @@ from gateway.transports.grpc.failures import Failures, is_late
 from gateway.transports.grpc.health import HealthWatch
 from gateway.transports.grpc.stream import ReviewStream
 from gateway.transports.limits import Backlog, TransportLimits
-from gateway.transports.messages import Reading, review_answer, review_request
+from gateway.transports.messages import OutcomeReader, review_answer, review_request
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.version_skew import VersionSkew
 from gateway.transports.worker_channel import WorkerError
 
 RETRY_SECONDS: Final = (0.25, 5.0)
-"""First and longest pause before a worker that cannot describe itself is called again."""
+"""First and longest pause before Describe is retried."""
 
-AGAIN_SECONDS: Final = 1.0
-"""Shortest time between two descriptions on one connection. In a rolling update every second answer may be of the other
-version: a Describe for each would double the worker's load, and one a second is less than its health checks."""
+DESCRIBE_INTERVAL_SECONDS: Final = 1.0
+"""The shortest time between two Describe calls on one connection. In a rolling update every second answer may have the
+other version: a Describe call for each would double the worker's load; one a second costs less than health checks."""
 
 STREAM_SECONDS: Final = (0.1, 1.0)
-"""First and longest pause before a stream that broke is opened again, while it is not given up for longer."""
+"""First and longest pause before a broken stream is opened again; after ``MAX_STREAM_BREAKS``,
+``worker_stream_pause_seconds`` applies."""
 
 REPORT_SECONDS: Final = 10.0
-"""How long there is no connection before the log says why. Whoever is just being started is not there at the first
-look, and on a busy machine not at the tenth."""
+"""The time without a connection after which the log reports the reason. A worker that is starting does not accept
+connections yet."""
 
-BREAKS: Final = 3
-"""Streams that break one after another without an answer on them, before calls are used instead for a while."""
+MAX_STREAM_BREAKS: Final = 3
+"""Consecutive streams that break without an answer, before unary calls replace streams for some time."""
 
 _LOG: Final = structlog.get_logger(__name__)
 
 
 class State(Enum):
-    """Of a connection, as the table above has it."""
+    """The state of a connection, see above."""
 
     CONNECTING = 0
     DESCRIBING = 1
@@ -71,37 +72,37 @@ class State(Enum):
 
 
 class ConnectionObserver(Protocol):
-    """Whose connection it is."""
+    """The worker, as seen by one of its connections."""
 
     def changed(self, connection: "Connection") -> None:
-        """Its state, its description or its health has changed."""
+        """The state, description or health of a connection has changed."""
 
     def unsolicited(self, connection: "Connection", answers: int) -> None:
-        """So many answers came that nobody asked for."""
+        """A connection received so many unsolicited answers."""
 
     def stream_broke(self, connection: "Connection", why: str, *, unsolicited_limit: bool) -> None:
-        """Its stream ended, and not because it should; ``unsolicited_limit``: for answers that nobody asked for."""
+        """The stream of a connection broke; ``unsolicited_limit``: because of too many unsolicited answers."""
 
     def read(self, call: PolicyCall, outcome: pb.Outcome) -> Answer:
-        """The answer that an outcome is."""
+        """The answer of an outcome."""
 
-    def meaningless(self, call: PolicyCall, observed: str) -> None:
-        """A cache hint means nothing."""
+    def report_invalid_hint(self, call: PolicyCall, observed: str) -> None:
+        """An answer has an invalid cache hint."""
 
 
 class Connection:
     """One channel.
 
     Args:
-        channel: to one address; closed by this.
+        channel: to one address; ``close`` closes it.
         address: for messages.
-        owner: is told what becomes of it.
+        owner: is notified of changes.
         version_skew: of the worker.
         descriptions: of the worker.
-        failures: names what goes wrong.
+        failures: converts errors to failures.
         backlog: of the worker.
         limits: see TransportLimits.
-        reading: makes answers of outcomes; None: as usual.
+        read_outcome: converts an outcome to an answer; None: ``outcome_answer``.
     """
 
     def __init__(  # noqa: PLR0913 - all by name
@@ -115,7 +116,7 @@ class Connection:
         failures: Failures,
         backlog: Backlog,
         limits: TransportLimits,
-        reading: Reading | None = None,
+        read_outcome: OutcomeReader | None = None,
     ) -> None:
         self.address = address
         self.state = State.CONNECTING
@@ -124,7 +125,7 @@ class Connection:
         self.is_draining = False
         self.is_doubted = False
         self.why = ""
-        """Why there is no connection, or no description, in a sentence; empty: nobody knows yet."""
+        """Why there is no connection, or no description, in a sentence; empty if that is unknown."""
         self._reported_why = False
         self._without_since = monotonic()
         self._channel = channel
@@ -134,53 +135,53 @@ class Connection:
         self._failures = failures
         self._backlog = backlog
         self._limits = limits
-        self._reading = reading
-        # Bytes in, bytes out: what cannot be parsed is the worker's failure, not an exception inside grpc.
+        self._read_outcome = read_outcome
+        # Without serializers: an invalid message is a failure of the worker, not an exception inside grpc.
         self._review: Any = channel.unary_unary(SERVICE + "Review")
-        self._open_stream: Any = channel.stream_stream(SERVICE + "ReviewStream")
+        self._review_stream: Any = channel.stream_stream(SERVICE + "ReviewStream")
         self._health = HealthWatch(channel, failures.name, self._serving)
-        self.describer = DescribeClient(channel, address, failures, limits)
+        self.describe_client = DescribeClient(channel, address, failures, limits)
         """Describe and ValidateSettings."""
         self._calls: set[asyncio.Task[None]] = set()
         self._streams: set[ReviewStream] = set()
         self._stream: ReviewStream | None = None
-        self._may_stream = False  # on the connection that there is
+        self._may_stream = False  # on the current connection
         self._breaks = 0
         self._reopening: asyncio.TimerHandle | None = None
         self._idle = asyncio.Event()
-        self._life = asyncio.get_running_loop().create_task(self._live())
+        self._task = asyncio.get_running_loop().create_task(self._run())
 
-    # ------------------------------------------------------------------------------------------------ calling
+    # -------------------------------------------------------------------------------------------------- calls
 
     @property
     def can_be_called(self) -> bool:
-        """Whether it is described, serving, and not on its way out."""
+        """Whether it is described, serving, and not draining."""
         return self.state is State.READY and self.is_serving and not self.is_draining
 
     def is_behind(self, now: float) -> bool:
-        """Whether it has been writing one message for too long: the worker does not read, or the document is large."""
+        """Whether writing one message takes too long: the worker does not read, or the document is large."""
         return self._stream is not None and self._stream.is_behind(now)
 
-    def call(self, attempt: CallAttempt, *, alone: bool) -> "asyncio.Task[None] | ReviewStream":
-        """Put a call; the attempt is told later, never inside this call.
+    def call(self, attempt: CallAttempt, *, unary: bool) -> "asyncio.Task[None] | ReviewStream":
+        """Send a call. The attempt gets its result later, never inside this method.
 
         Args:
-            attempt: is told what comes of it.
-            alone: as a call of its own.
+            attempt: gets the result.
+            unary: do not use the stream.
 
         Returns:
-            What carries it out: the task of a call of its own, or the stream, on which it is ``attempt.number``.
+            The task of the unary call, or the stream, on which the call has the id ``attempt.number``.
         """
         call = attempt.call
         stream = self._stream
         if (
             stream is None
             or not stream.takes_calls
-            or alone
+            or unary
             or not call.cancellable
             or len(call.document.content) > self._limits.worker_stream_bytes
         ):
-            return self._begin(self._call_review(attempt))
+            return self._start(self._call_review(attempt))
         attempt.number = stream.call(attempt)
         return stream
 
@@ -196,16 +197,16 @@ class Connection:
                 call,
                 content,
                 characters=self._limits.message_characters,
-                meaningless=self._owner.meaningless,
-                reading=self._reading,
+                invalid_hint=self._owner.report_invalid_hint,
+                read_outcome=self._read_outcome,
             )
         except grpc.aio.AioRpcError as error:
             if is_late(error.code(), call.deadline):
                 attempt.ended(self._failures.late(), CallResult.LATE)
             else:
                 lost = error.code() is grpc.StatusCode.UNAVAILABLE
-                attempt.ended(self._failures.of(error), CallResult.LOST if lost else CallResult.SAID)
-        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for an answer
+                attempt.ended(self._failures.of(error), CallResult.LOST if lost else CallResult.FAILED)
+        except Exception as error:  # noqa: BLE001 - a review waits for an answer
             _LOG.exception("calling a worker failed inside the gateway", worker=self._failures.name, uid=call.uid)
             attempt.ended(self._failures.internal(error), CallResult.LATE)
         else:
@@ -213,7 +214,7 @@ class Connection:
         finally:
             self._backlog.bytes -= size
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(work)
         self._calls.add(task)
         task.add_done_callback(self._call_ended)
@@ -221,23 +222,23 @@ class Connection:
 
     def _call_ended(self, task: "asyncio.Task[None]") -> None:
         self._calls.discard(task)
-        self._look_idle()
+        self._check_idle()
 
-    def _look_idle(self) -> None:
+    def _check_idle(self) -> None:
         if not self._calls and all(stream.is_idle for stream in self._streams):
             self._idle.set()
 
-    # -------------------------------------------------------------------------------------------------- life
+    # --------------------------------------------------------------------------------------------- lifecycle
 
-    async def _live(self) -> None:
+    async def _run(self) -> None:
         while True:
             try:
-                await self._look()
-            except Exception:  # noqa: BLE001 - logged, and tried again: nobody else would
+                await self._watch_channel()
+            except Exception:  # noqa: BLE001 - logged, and tried again: no other task would
                 _LOG.exception("keeping a connection to a worker failed inside the gateway", worker=self._failures.name)
                 await asyncio.sleep(RETRY_SECONDS[1])
 
-    async def _look(self) -> None:
+    async def _watch_channel(self) -> None:
         channel = self._channel
         while True:
             state = channel.get_state(try_to_connect=True)
@@ -245,13 +246,13 @@ class Connection:
                 await self._while_connected()
                 continue
             if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                await self._call_why()
+                await self._find_connect_error()
             await channel.wait_for_state_change(state)
 
-    async def _call_why(self) -> None:
-        """Take down why there is no connection: a call that is not willing to wait is told at once."""
+    async def _find_connect_error(self) -> None:
+        """Keep the reason why there is no connection; log it after ``REPORT_SECONDS``."""
         before = self.why
-        self.why = await self.describer.why_not() or self.why
+        self.why = await self.describe_client.connect_error() or self.why
         if self.why != before:
             self._owner.changed(self)
         if not self._reported_why and monotonic() - self._without_since > REPORT_SECONDS:
@@ -261,18 +262,18 @@ class Connection:
     async def _while_connected(self) -> None:
         lost = asyncio.create_task(self._channel.wait_for_state_change(grpc.ChannelConnectivity.READY))
         healthy: asyncio.Task[None] | None = None
-        self._become(State.DESCRIBING)
+        self._set_state(State.DESCRIBING)
         pause = RETRY_SECONDS[0]
         try:
             while not lost.done():
                 seen = self._version_skew.disagreements
                 try:
-                    self.description = self._descriptions.of(await self.describer.describe())
+                    self.description = self._descriptions.of(await self.describe_client.describe())
                 except (WorkerError, DecodeError) as error:
                     why = str(error)
                     if isinstance(error, DecodeError):
                         name = self._failures.name
-                        why = f"worker {name!r} answered Describe with bytes that cannot be read: {error}"
+                        why = f"worker {name!r} answered Describe with an invalid message: {error}"
                     self._cannot_be_described(why, pause)
                     await asyncio.wait((lost,), timeout=pause)
                     pause = min(2 * pause, RETRY_SECONDS[1])
@@ -282,9 +283,9 @@ class Connection:
                     self._breaks = 0
                     healthy = asyncio.create_task(self._health.keep())
                     self._may_stream = True
-                    self._begin_stream()
+                    self._open_stream()
                 self.why, self._reported_why, self.is_doubted = "", False, False
-                self._become(State.READY)
+                self._set_state(State.READY)
                 await self._until_lost_or_contradicted(lost, seen)
                 self.is_doubted = not lost.done()
         finally:
@@ -295,12 +296,12 @@ class Connection:
                 healthy.cancel()
             await asyncio.gather(lost, *(() if healthy is None else (healthy,)), return_exceptions=True)
             self._may_stream = False
-            self._leave_stream()
+            self._finish_stream()
             self.description = None
             self.is_doubted = False
             self.is_serving = True
             self._without_since = monotonic()
-            self._become(State.CONNECTING)
+            self._set_state(State.CONNECTING)
 
     def _cannot_be_described(self, why: str, pause: float) -> None:
         self.why = why
@@ -322,46 +323,46 @@ class Connection:
             await asyncio.gather(contradicted, return_exceptions=True)
 
     async def _contradicted(self, seen: int) -> None:
-        await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.sleep(DESCRIBE_INTERVAL_SECONDS)
         await self._version_skew.beyond(seen)
 
-    def _become(self, state: State) -> None:
+    def _set_state(self, state: State) -> None:
         self.state = state
         self._owner.changed(self)
 
     # ------------------------------------------------------------------------------------------------ health
 
-    def _serving(self, serving: bool) -> None:  # noqa: FBT001 - it is what is told
+    def _serving(self, serving: bool) -> None:  # noqa: FBT001 - a callback
         if serving is self.is_serving:
             return
         self.is_serving = serving
         _LOG.info("a worker's health has changed", worker=self._failures.name, address=self.address, serving=serving)
         if serving:
-            self._begin_stream()
+            self._open_stream()
         else:
-            self._leave_stream()
+            self._finish_stream()
         self._owner.changed(self)
 
     # ------------------------------------------------------------------------------------------------ stream
 
-    def _begin_stream(self) -> None:
-        """Open a stream, if it is time."""
+    def _open_stream(self) -> None:
+        """Open a stream, if one is allowed and there is none."""
         self._reopening = None
         if self._stream is not None or not self._may_stream or self.is_draining or not self.is_serving:
             return
         stream = self._stream = ReviewStream(
-            self._open_stream(),
+            self._review_stream(),
             limits=self._limits,
             backlog=self._backlog,
             failures=self._failures,
             read=self._owner.read,
             unsolicited=lambda answers: self._owner.unsolicited(self, answers),
-            gone=self._stream_gone,
+            ended=self._stream_ended,
         )
         self._streams.add(stream)
 
-    def _leave_stream(self) -> None:
-        """Call it no more; what is open is answered, and then it ends."""
+    def _finish_stream(self) -> None:
+        """Stop using the stream; it ends when its open calls are answered."""
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.finish()
@@ -369,9 +370,9 @@ class Connection:
             self._reopening.cancel()
             self._reopening = None
 
-    def _stream_gone(self, stream: ReviewStream) -> None:
+    def _stream_ended(self, stream: ReviewStream) -> None:
         self._streams.discard(stream)
-        self._look_idle()
+        self._check_idle()
         if stream is not self._stream:
             return
         self._stream = None
@@ -379,40 +380,40 @@ class Connection:
             self._may_stream = False
             return
         if self._channel.get_state() is not grpc.ChannelConnectivity.READY:
-            return  # it went with the connection
+            return  # the connection was lost
         self._breaks = 1 if stream.answered else self._breaks + 1
-        pause = min(STREAM_SECONDS[0] * 2 ** min(self._breaks - 1, BREAKS), STREAM_SECONDS[1])
-        if self._breaks > BREAKS or stream.is_abused:
+        pause = min(STREAM_SECONDS[0] * 2 ** min(self._breaks - 1, MAX_STREAM_BREAKS), STREAM_SECONDS[1])
+        if self._breaks > MAX_STREAM_BREAKS or stream.violated_protocol:
             pause = self._limits.worker_stream_pause_seconds
-        self._reopening = asyncio.get_running_loop().call_later(pause, self._begin_stream)
+        self._reopening = asyncio.get_running_loop().call_later(pause, self._open_stream)
         self._owner.stream_broke(
-            self, f"the next one in {pause:g} s, calls until then", unsolicited_limit=stream.over_limit
+            self, f"reopened in {pause:g} s, unary calls until then", unsolicited_limit=stream.over_limit
         )
 
     # --------------------------------------------------------------------------------------------------- end
 
     def drain(self) -> None:
-        """Take no more."""
+        """Take no new calls."""
         self.is_draining = True
-        self._leave_stream()
+        self._finish_stream()
 
     async def idle(self) -> None:
-        """Return when nothing is open. Each call has its deadline, so this ends."""
+        """Return when no call is open. Each call has its deadline, so this ends."""
         self._idle.clear()
-        self._look_idle()
+        self._check_idle()
         while not self._idle.is_set():
-            # A call of a stream ends without a word to the connection.
+            # A stream does not notify the connection when a call ends.
             try:
                 await asyncio.wait_for(self._idle.wait(), IDLE_SECONDS)
             except TimeoutError:
-                self._look_idle()
+                self._check_idle()
 
     async def close(self) -> None:
-        """Break off what is open, and the connection."""
-        self._life.cancel()
+        """Cancel the open calls, and close the channel."""
+        self._task.cancel()
         if self._reopening is not None:
             self._reopening.cancel()
-        await asyncio.gather(self._life, return_exceptions=True)
+        await asyncio.gather(self._task, return_exceptions=True)
         self.state = State.CLOSED
         for task in tuple(self._calls):
             task.cancel()
@@ -421,4 +422,4 @@ class Connection:
 
 
 IDLE_SECONDS: Final = 0.05
-"""How often a connection that is to be closed looks whether its streams have nothing open."""
+"""The interval at which a draining connection checks whether its streams have open calls."""

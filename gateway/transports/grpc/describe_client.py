@@ -1,4 +1,4 @@
-"""Off the path of reviews: what a worker says of itself, and of settings."""
+"""Describe and ValidateSettings of one channel. No review waits for these calls."""
 
 from typing import Any, Final
 
@@ -7,7 +7,7 @@ import grpc.aio
 from google.protobuf.message import DecodeError
 
 from gateway import __version__
-from gateway.transports.descriptions import read_words
+from gateway.transports.descriptions import read_message
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -21,12 +21,12 @@ class _UnimplementedError(Exception):
 
 
 class DescribeClient:
-    """Calls on one channel.
+    """Calls Describe and ValidateSettings.
 
     Args:
         channel: to the worker.
-        address: which it leads to, for messages.
-        failures: names what goes wrong.
+        address: that of the channel, for messages.
+        failures: converts errors to failures.
         limits: see TransportLimits.
     """
 
@@ -39,7 +39,7 @@ class DescribeClient:
         self._limits = limits
 
     async def describe(self) -> bytes:
-        """What the worker says of itself, a DescribeResponse's bytes.
+        """The worker's description, a serialized DescribeResponse.
 
         Raises:
             WorkerError: it cannot be reached, or fails.
@@ -47,7 +47,7 @@ class DescribeClient:
         return await self._call(self._describe, pb.DescribeRequest(gateway_version=__version__), "Describe")
 
     async def validate_settings(self, policy: str, settings: bytes) -> pb.ValidateSettingsResponse:
-        """What the worker says of a policy's settings. One without ValidateSettings accepts ``{}`` and nothing else.
+        """The worker's answer about a policy's settings. A worker without ValidateSettings accepts only ``{}``.
 
         Raises:
             WorkerError: it cannot be reached, fails, or answers with something else.
@@ -55,15 +55,15 @@ class DescribeClient:
         request = pb.ValidateSettingsRequest(policy=policy, settings=settings)
         try:
             content = await self._call(self._validate, request, "ValidateSettings")
-            return read_words(pb.ValidateSettingsResponse, content)
+            return read_message(pb.ValidateSettingsResponse, content)
         except DecodeError as error:
             raise WorkerError(
-                f"worker {self._failures.name!r} answered ValidateSettings with bytes that cannot be read: {error}"
+                f"worker {self._failures.name!r} answered ValidateSettings with an invalid message: {error}"
             ) from None
         except _UnimplementedError:
             if settings == b"{}":
                 return pb.ValidateSettingsResponse()
-            refusal = pb.SettingsError(message="the worker takes no settings (it has no ValidateSettings); remove them")
+            refusal = pb.SettingsError(message="the worker accepts no settings (no ValidateSettings); remove them")
             return pb.ValidateSettingsResponse(errors=[refusal])
 
     async def _call(self, method: Any, message: Any, name: str) -> bytes:
@@ -79,8 +79,10 @@ class DescribeClient:
             ) from None
         return bytes(content)
 
-    async def why_not(self) -> str:
-        """Why there is no connection: a call that is not willing to wait is told at once. Empty: there is one."""
+    async def connect_error(self) -> str:
+        """Why there is no connection; empty if there is one. gRPC reports the reason as the status of a call without
+        wait-for-ready.
+        """
         try:
             await self._describe(b"", timeout=self._limits.describe_seconds)
         except grpc.aio.AioRpcError as error:

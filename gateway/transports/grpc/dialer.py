@@ -1,4 +1,4 @@
-"""How a channel to one address of a worker is made."""
+"""Creates the channel to one address of a worker."""
 
 from typing import Any, Final
 
@@ -11,18 +11,18 @@ from gateway.transports.grpc.addresses import authority
 from gateway.transports.limits import TransportLimits
 
 RECONNECT_MS: Final = (100, 2_000)
-"""First and longest pause between attempts to connect: a restarted worker is found again within two seconds, and a
-hundred gateways do not hammer one that is gone."""
+"""First and longest backoff between connection attempts. The gateway reconnects to a restarted worker within two
+seconds, and a hundred gateways cause little load at an address where none listens."""
 
 RECONNECT_LOCALLY_MS: Final = (50, 250)
-"""The same of a Unix socket: an attempt costs microseconds, and whoever starts a worker waits for it."""
+"""The same for a Unix socket: an attempt costs microseconds, and a start of the gateway waits for the worker."""
 
 NEVER_IDLE: Final = 2**31 - 1
-"""Milliseconds. A channel must not go idle: the first review after a quiet night would pay for the connection."""
+"""Milliseconds. A channel must not become idle: the next review would wait for a new connection."""
 
 
 class Dialer:
-    """Makes channels.
+    """Creates channels.
 
     Args:
         target: the worker's, as it is configured: its name is the authority of all calls.
@@ -38,11 +38,11 @@ class Dialer:
 
     @property
     def tls(self) -> GrpcTls | None:
-        """How the connections are secured."""
+        """The TLS configuration; None: plain text."""
         return None if self._credentials is None else self._credentials.tls
 
     def changed(self) -> bool:
-        """Whether channels would now be made with other certificates."""
+        """Whether the certificates have changed since the last channel."""
         return self._credentials is not None and self._credentials.changed()
 
     def channel(self, address: str) -> grpc.aio.Channel:
@@ -73,12 +73,12 @@ class Dialer:
             ("grpc.keepalive_time_ms", _milliseconds(limits.worker_keepalive_seconds)),
             ("grpc.keepalive_timeout_ms", _milliseconds(limits.worker_keepalive_timeout_seconds)),
             ("grpc.keepalive_permit_without_calls", 1),
-            # A retry is ours to decide: we know about side effects and the time that is left.
+            # The gateway retries itself, because it knows side effects and the remaining time.
             ("grpc.enable_retries", 0),
-            # A worker's address is configuration; a proxy of the environment has no business with reviews.
+            # A worker's address is configuration; reviews must not pass a proxy of the environment.
             ("grpc.enable_http_proxy", 0),
             ("grpc.service_config_disable_resolution", 1),
-            # Each channel has a connection of its own, so that one cannot starve another.
+            # Each channel has its own connection, so that channels do not delay each other.
             ("grpc.use_local_subchannel_pool", 1),
         )
 

@@ -1,7 +1,7 @@
-"""One address of a worker: its connections, and a circuit breaker for each policy that has ever failed there.
+"""One address of a worker: its connections, and a circuit breaker for each policy that has failed there.
 
-A place for a connection is never without one: when a connection is old, or its certificates have been replaced, a
-**successor** is made, and takes its place when it may be called. What it replaces answers what is open, and closes.
+A connection has a **slot**. When it is old, or its certificates have been replaced, the endpoint creates a
+**successor**, which takes the slot when it can be called. The replaced connection answers its open calls and closes.
 """
 
 import random
@@ -17,19 +17,19 @@ from gateway.transports.grpc.connection import Connection
 from gateway.transports.limits import TransportLimits
 
 MOST_BREAKERS: Final = 1000
-"""Circuit breakers of one address. Policies that are configured no more leave theirs behind; beyond this all start
-anew."""
+"""The maximum number of circuit breakers of one address. Those of removed policies remain; beyond this all are
+reset."""
 
-TURN_SECONDS: Final = 0.005
-"""How long calls to an address go over the same connection, before it is the next one's turn. Behind a virtual address
-each leads to another replica: at 2,000 calls a second that is ten at a time."""
+ROTATION_SECONDS: Final = 0.005
+"""The time for which the calls to an address use the same connection before the next one is used. Behind a virtual
+address each may lead to another replica: at 2,000 calls a second, ten calls share a batch."""
 
-WAIT_SECONDS: Final = 10.0
-"""Times ``worker_connect_seconds`` that a successor has to become ready, before it is given up and made anew."""
+SUCCESSOR_TIMEOUT_FACTOR: Final = 10.0
+"""Multiplied by ``worker_connect_seconds``: the time that a successor has to become ready before it is replaced."""
 
 
 class ConnectionSlot(Struct, kw_only=True, eq=False):
-    """For one connection at an address; ``replace_at`` and ``give_up_at`` are moments."""
+    """One connection at an address, and its successor. The successor is closed if it is not ready at ``give_up_at``."""
 
     connection: Connection
     replace_at: float
@@ -43,8 +43,8 @@ class Endpoint:
     Args:
         address: a gRPC target.
         limits: see TransportLimits.
-        dial: makes a connection to the address.
-        retire: takes a connection that is used no more.
+        dial: creates a connection to the address.
+        retire: called with a connection that is not used any more.
         opened: called when a circuit opens, with the address and the policy's qualified name.
     """
 
@@ -62,9 +62,9 @@ class Endpoint:
         self._dial = dial
         self._retire = retire
         self._opened = opened
-        self._places: list[ConnectionSlot] = []
+        self._slots: list[ConnectionSlot] = []
         self.breakers: dict[str, CircuitBreaker] = {}
-        """Of policies that have failed here, by qualified name; while there are none, everybody is let through."""
+        """Of policies that have failed here, by qualified name. A policy without one may be called."""
         self._usable: list[Connection] = []
         self._turn = 0
         self._turn_ends = 0.0
@@ -73,87 +73,87 @@ class Endpoint:
 
     @property
     def connections(self) -> tuple[Connection, ...]:
-        """Those that hold a place."""
-        return tuple(place.connection for place in self._places)
+        """The connections in the slots."""
+        return tuple(slot.connection for slot in self._slots)
 
     @property
     def successors(self) -> tuple[Connection, ...]:
-        """Those that are to take a place."""
-        return tuple(place.successor for place in self._places if place.successor is not None)
+        """The connections that are to replace others."""
+        return tuple(slot.successor for slot in self._slots if slot.successor is not None)
 
     def fill(self, count: int) -> None:
-        """Have so many connections.
+        """Open or close connections until there are ``count``.
 
         Raises:
-            CredentialsError: none can be made now.
+            CredentialsError: no connection can be created now.
         """
-        while len(self._places) < count:
-            self._places.append(ConnectionSlot(connection=self._dial(self.address), replace_at=self._age_end()))
-        while len(self._places) > count:
-            self._drop(self._places.pop())
-        self.look()
+        while len(self._slots) < count:
+            self._slots.append(ConnectionSlot(connection=self._dial(self.address), replace_at=self._age_end()))
+        while len(self._slots) > count:
+            self._drop(self._slots.pop())
+        self.update()
 
     def renew(self, now: float) -> None:
-        """Make successors for those that are due, and give up those that do not become ready.
+        """Create successors of old connections, and close successors that do not become ready.
 
         Raises:
-            CredentialsError: none can be made now. What there is stays.
+            CredentialsError: no connection can be created now. Existing ones stay.
         """
-        for place in self._places:
-            if place.successor is not None and now >= place.give_up_at:
-                self._retire(place.successor)
-                place.successor = None
-            if place.successor is None and now >= place.replace_at:
-                place.successor = self._dial(self.address)
-                place.give_up_at = now + WAIT_SECONDS * self._limits.worker_connect_seconds
+        for slot in self._slots:
+            if slot.successor is not None and now >= slot.give_up_at:
+                self._retire(slot.successor)
+                slot.successor = None
+            if slot.successor is None and now >= slot.replace_at:
+                slot.successor = self._dial(self.address)
+                slot.give_up_at = now + SUCCESSOR_TIMEOUT_FACTOR * self._limits.worker_connect_seconds
 
     def expire(self) -> None:
-        """All connections are due: what they were made with has changed."""
-        for place in self._places:
-            if place.successor is not None:
-                self._retire(place.successor)
-                place.successor = None
-            place.replace_at = 0.0
+        """Replace all connections, because the certificates have changed."""
+        for slot in self._slots:
+            if slot.successor is not None:
+                self._retire(slot.successor)
+                slot.successor = None
+            slot.replace_at = 0.0
 
-    def look(self) -> None:
-        """See which connections may be called, and let successors take their places."""
-        for place in self._places:
-            if place.successor is not None and place.successor.can_be_called:
-                before, place.connection, place.successor = place.connection, place.successor, None
-                place.replace_at = self._age_end()
+    def update(self) -> None:
+        """Determine which connections can be called, and move ready successors into their slots."""
+        for slot in self._slots:
+            if slot.successor is not None and slot.successor.can_be_called:
+                before, slot.connection, slot.successor = slot.connection, slot.successor, None
+                slot.replace_at = self._age_end()
                 self._retire(before)
-        self._usable = [place.connection for place in self._places if place.connection.can_be_called]
+        self._usable = [slot.connection for slot in self._slots if slot.connection.can_be_called]
 
-    def leave(self) -> None:
-        """The address is used no more."""
-        while self._places:
-            self._drop(self._places.pop())
+    def close(self) -> None:
+        """Close all connections: the address is not used any more."""
+        while self._slots:
+            self._drop(self._slots.pop())
         self._usable = []
 
-    def _drop(self, place: ConnectionSlot) -> None:
-        self._retire(place.connection)
-        if place.successor is not None:
-            self._retire(place.successor)
+    def _drop(self, slot: ConnectionSlot) -> None:
+        self._retire(slot.connection)
+        if slot.successor is not None:
+            self._retire(slot.successor)
 
     def _age_end(self) -> float:
         age = self._limits.worker_connection_age_seconds
-        # Not all at once: a hundred gateways that started together would reconnect together.
+        # With jitter: a hundred gateways that started together would otherwise reconnect together.
         return monotonic() + age * random.uniform(0.9, 1.1)  # noqa: S311 - spreads load, guards nothing
 
     # ------------------------------------------------------------------------------------------------ calling
 
     @property
     def can_be_called(self) -> bool:
-        """Whether one of its connections may be."""
+        """Whether one of its connections can be called."""
         return bool(self._usable)
 
     def pick(self, fits: frozenset[Description] | None, now: float) -> Connection | None:
-        """The connection whose turn it is: each for a moment, so that calls of one moment travel together; the next one
-        at once where its turn finds it behind with writing.
+        """The connection to use now: each for ``ROTATION_SECONDS``, so that concurrent calls share a message; the next
+        one at once if writing to the current one is delayed.
 
         Args:
             fits: descriptions, of which the connection must have one; None: any.
-            now: the moment.
+            now: the time.
         """
         usable = self._usable
         if not usable:
@@ -162,34 +162,34 @@ class Endpoint:
         picked = usable[self._turn % count]
         if count > 1 and (now >= self._turn_ends or picked.is_behind(now)):
             self._turn += 1
-            self._turn_ends = now + TURN_SECONDS
+            self._turn_ends = now + ROTATION_SECONDS
             picked = usable[self._turn % count]
         if fits is None or picked.description in fits:
             return picked
         return next((connection for connection in usable if connection.description in fits), None)
 
-    def holds(self, fits: frozenset[Description] | None) -> bool:
-        """Whether a connection that may be called has one of these descriptions; None: any."""
+    def has_fitting(self, fits: frozenset[Description] | None) -> bool:
+        """Whether a connection that can be called has one of these descriptions; None: any."""
         return any(fits is None or connection.description in fits for connection in self._usable)
 
-    def lets_through(self, policy: str, now: float) -> bool:
+    def allows(self, policy: str, now: float) -> bool:
         """Whether a policy, by its qualified name, may be called here."""
         breaker = self.breakers.get(policy)
-        return breaker is None or breaker.lets_through(now)
+        return breaker is None or breaker.allows(now)
 
     def is_closed(self, policy: str) -> bool:
         """Whether the circuit of a policy is closed: not open, nor half-open."""
         breaker = self.breakers.get(policy)
         return breaker is None or breaker.is_closed
 
-    def entered(self, policy: str, now: float) -> None:
-        """A policy is called."""
+    def started(self, policy: str, now: float) -> None:
+        """A call of a policy starts."""
         breaker = self.breakers.get(policy)
         if breaker is not None:
-            breaker.entered(now)
+            breaker.started(now)
 
     def ended(self, policy: str, now: float, began: float, *, failed: bool | None) -> None:
-        """A call that began then has ended; None: it says nothing of the endpoint."""
+        """A call that started at ``began`` has ended; ``failed`` is None if it is neither a success nor a failure."""
         breaker = self.breakers.get(policy)
         if breaker is None:
             if not failed:
@@ -198,6 +198,6 @@ class Endpoint:
                 self.breakers.clear()
             breaker = self.breakers[policy] = CircuitBreaker(self._limits, lambda: self._opened(self.address, policy))
         if failed is None:
-            breaker.forgotten(began)
+            breaker.ignored(began)
         else:
             breaker.ended(now, began, failed=failed)

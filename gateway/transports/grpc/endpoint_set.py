@@ -1,8 +1,7 @@
-"""All that a worker is reached by: its addresses, resolved again and again, and the connections to each of them.
+"""The endpoints of a worker: its addresses, resolved periodically, and the connections to each of them.
 
-Connections are kept young: one that has been used for long enough is replaced, and all are when the certificates that
-they were made with have changed. What cannot be done now (a name that is not known, certificates that cannot be used)
-is tried again; ``why`` says what it is.
+An old connection is replaced (``worker_connection_age_seconds``), and all connections when their certificates have
+changed. Errors (an unknown name, unusable certificates) are retried; ``why`` is the latest one.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ import grpc.aio
 import structlog
 
 from gateway.transports.credentials import CredentialsError
-from gateway.transports.grpc.addresses import ResolveError, chosen, is_fixed
+from gateway.transports.grpc.addresses import ResolveError, is_fixed, selected
 from gateway.transports.grpc.connection import Connection
 from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.endpoint import Endpoint
@@ -23,25 +22,26 @@ from gateway.transports.limits import TransportLimits
 
 _LOG: Final = structlog.get_logger(__name__)
 
-LOOK_SECONDS: Final = 1.0
-"""How often it is looked whether connections are too old, or certificates have changed."""
+CHECK_SECONDS: Final = 1.0
+"""The interval of checks for old connections and changed certificates."""
 
 RESOLVE_SECONDS: Final = 1.0
-"""Shortest time between two look-ups of a name: a worker that is lost may be somewhere else already."""
+"""The shortest time between two lookups of a name. A lost connection causes a lookup, because the worker may have a new
+address."""
 
 
 class EndpointSet:
-    """Keeps them.
+    """Keeps the endpoints up to date.
 
     Args:
         target: the worker's.
         limits: see TransportLimits.
-        wanted: how many connections, at least.
-        dialer: makes channels.
-        resolving: gives the addresses of a target.
-        failures: names what goes wrong.
-        connect: makes a connection of an address and a channel to it.
-        changed: called when there are other connections.
+        wanted: the minimum number of connections.
+        dialer: creates channels.
+        resolver: resolves a target to addresses.
+        failures: converts errors to failures.
+        connect: creates a connection of an address and a channel to it.
+        changed: called when the connections have changed.
         opened: called when a circuit opens, with the address and the policy's qualified name.
     """
 
@@ -52,20 +52,20 @@ class EndpointSet:
         limits: TransportLimits,
         wanted: int,
         dialer: Dialer,
-        resolving: Callable[[str], Awaitable[tuple[str, ...]]],
+        resolver: Callable[[str], Awaitable[tuple[str, ...]]],
         failures: Failures,
         connect: Callable[[str, grpc.aio.Channel], Connection],
         changed: Callable[[], object],
         opened: Callable[[str, str], object],
     ) -> None:
         self.why = ""
-        """Why there are no connections, in a sentence; empty: nobody knows yet, or there are some."""
+        """Why there are no connections, in a sentence; empty if that is unknown, or if there are some."""
         self.is_resolved = False
         self._target = target
         self._limits = limits
         self._wanted = wanted
         self._dialer = dialer
-        self._resolving = resolving
+        self._resolving = resolver
         self._failures = failures
         self._connect = connect
         self._changed = changed
@@ -74,7 +74,7 @@ class EndpointSet:
         self._leaving: set[asyncio.Task[None]] = set()
         self._resolve_again = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self._tasks = (loop.create_task(self._keep_addresses()), loop.create_task(self._keep_young()))
+        self._tasks = (loop.create_task(self._keep_addresses()), loop.create_task(self._keep_renewing()))
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -86,7 +86,7 @@ class EndpointSet:
         return tuple(connection for endpoint in self._by_address.values() for connection in endpoint.connections)
 
     def lost(self) -> None:
-        """A connection was lost: its worker may be somewhere else by now."""
+        """A connection was lost: resolve the name again, because the worker may have a new address."""
         self._resolve_again.set()
 
     async def _keep_addresses(self) -> None:
@@ -99,11 +99,11 @@ class EndpointSet:
                     _LOG.warning("a worker's name has no addresses", worker=self._failures.name, error=str(error))
                 self.why = self._failures.unreachable(str(error)).message
                 self._changed()
-            except Exception:  # noqa: BLE001 - logged, and tried again: nobody else would
-                _LOG.exception("resolving a worker's name failed inside the gateway", worker=self._failures.name)
+            except Exception:  # noqa: BLE001 - logged, and tried again: no other task would
+                _LOG.exception("resolver a worker's name failed inside the gateway", worker=self._failures.name)
             else:
                 self.is_resolved = True
-                self._have(chosen(found, tuple(self._by_address), self._limits.worker_addresses))
+                self._set_addresses(selected(found, tuple(self._by_address), self._limits.worker_addresses))
             if is_fixed(self._target):
                 return
             await asyncio.sleep(RESOLVE_SECONDS)
@@ -112,12 +112,12 @@ class EndpointSet:
             except TimeoutError:
                 continue
 
-    def _have(self, addresses: tuple[str, ...]) -> None:
-        """Be connected to these, and to no others."""
+    def _set_addresses(self, addresses: tuple[str, ...]) -> None:
+        """Connect to these addresses, and close the connections to all others."""
         for address in tuple(self._by_address):
             if address not in addresses:
-                _LOG.info("a worker's address is gone", worker=self._failures.name, address=address)
-                self._by_address.pop(address).leave()
+                _LOG.info("a worker's address was removed", worker=self._failures.name, address=address)
+                self._by_address.pop(address).close()
         for address in addresses:
             if address not in self._by_address:
                 self._by_address[address] = Endpoint(
@@ -142,19 +142,19 @@ class EndpointSet:
             _LOG.error("a worker cannot be connected to", worker=self._failures.name, error=str(error))
         self.why = str(error)
 
-    async def _keep_young(self) -> None:
+    async def _keep_renewing(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(CHECK_SECONDS)
             try:
                 self._renew()
-            except Exception:  # noqa: BLE001 - logged, and tried again: nobody else would
+            except Exception:  # noqa: BLE001 - logged, and tried again: no other task would
                 _LOG.exception("keeping connections to a worker failed inside the gateway", worker=self._failures.name)
 
     def _renew(self) -> None:
         now = monotonic()
         if self._dialer.changed():
             _LOG.info(
-                "the certificates for a worker have changed; connections are made anew if they can be used",
+                "the certificates for a worker have changed; its connections are replaced if they can be used",
                 worker=self._failures.name,
             )
             for endpoint in self._by_address.values():
@@ -174,12 +174,12 @@ class EndpointSet:
 
     def _retire(self, connection: Connection) -> None:
         connection.drain()
-        task = asyncio.get_running_loop().create_task(_see_out(connection))
+        task = asyncio.get_running_loop().create_task(_close_when_idle(connection))
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
     async def close(self) -> None:
-        """Break off all connections, those that were on their way out included."""
+        """Close all connections at once, including draining ones."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -191,8 +191,8 @@ class EndpointSet:
         await asyncio.gather(*(each.close() for each in (*self.connections(), *successors)), return_exceptions=True)
 
 
-async def _see_out(connection: Connection) -> None:
-    """Close it when nothing of it is open; at once when cancelled."""
+async def _close_when_idle(connection: Connection) -> None:
+    """Close a connection when it has no open calls; at once when cancelled."""
     try:
         await connection.idle()
     finally:

@@ -1,16 +1,16 @@
-"""Every way in which calling a worker over gRPC can go wrong, as a Failure with its reason code; here and nowhere else.
+"""All failures of calls over gRPC, with their reason codes. No other module of this package makes one.
 
 ====================================================  ======================
-what happens                                          reason
+error                                                 reason
 ====================================================  ======================
-no connection, or lost on the way                     WORKER_UNAVAILABLE
-it is not called: not serving, its circuit is open     WORKER_UNAVAILABLE
-the deadline passes                                   WORKER_TIMEOUT
+no connection, or a lost one                          WORKER_UNAVAILABLE
+not called: NOT_SERVING, or an open circuit           WORKER_UNAVAILABLE
+the deadline has passed                               WORKER_TIMEOUT
 another status than OK                                WORKER_FAILURE
-bytes or an outcome that say nothing                  INVALID_RESPONSE
-answers that nobody asked for, again and again        INVALID_RESPONSE
-too many calls are open, or too much is unwritten      OVERLOADED
-an exception of ours                                  INTERNAL
+an invalid message or outcome                         INVALID_RESPONSE
+too many unsolicited answers                          INVALID_RESPONSE
+too many open calls, or too many unwritten bytes      OVERLOADED
+an exception in the gateway                           INTERNAL
 ====================================================  ======================
 """
 
@@ -27,18 +27,18 @@ from gateway.transports.handshakes import handshake_failure
 from gateway.transports.messages import one_line
 
 CLOCKS_SECONDS: Final = 0.005
-"""A call that was cancelled from the other side so little before its deadline has ended by its deadline: gRPC counts
-deadlines in milliseconds, on both sides."""
+"""A call that the worker cancelled so shortly before its deadline counts as timed out: both sides keep the deadline, in
+milliseconds."""
 
 
 class Failures:
-    """Names what goes wrong with one worker.
+    """Converts the errors of one worker to failures.
 
     Args:
         name: the worker's.
         target: as it is configured.
-        characters: how much of the worker's own words is kept.
-        tls: how the connections are secured; None: plain text.
+        characters: how much of the worker's text a message keeps.
+        tls: the TLS configuration; None: plain text.
     """
 
     __slots__ = ("_characters", "_tls", "name", "target")
@@ -62,7 +62,7 @@ class Failures:
         )
 
     def unreachable(self, text: str) -> Failure:
-        """There is no connection; ``text`` is gRPC's or ours."""
+        """There is no connection; ``text`` is gRPC's message or the gateway's."""
         handshake = handshake_failure(text, self._tls)
         if handshake is not None:
             return Failure(
@@ -70,106 +70,106 @@ class Failures:
             )
         return Failure(
             reason=Reason.WORKER_UNAVAILABLE,
-            message=f"worker {self.name!r} at {self.target} cannot be reached; see whether it runs: "
+            message=f"worker {self.name!r} at {self.target} cannot be reached; check that it runs: "
             f"{self.one_line(text)}",
         )
 
-    def because(self, why: str) -> Failure:
-        """It is not connected or not described, for a reason that is known."""
+    def unavailable(self, why: str) -> Failure:
+        """The worker is not connected or not described, for a known reason."""
         return Failure(reason=Reason.WORKER_UNAVAILABLE, message=why)
 
     def not_serving(self) -> Failure:
-        """All that are connected say NOT_SERVING."""
+        """All connected replicas report NOT_SERVING."""
         return Failure(
             reason=Reason.WORKER_UNAVAILABLE,
-            message=f"worker {self.name!r} at {self.target} says by grpc.health.v1 that it is NOT_SERVING; see its log",
+            message=f"worker {self.name!r} at {self.target} reports NOT_SERVING (grpc.health.v1); see its log",
         )
 
     def circuit_open(self, policy: str, seconds: float) -> Failure:
-        """Wherever the policy could be called, it is not for now."""
+        """The circuit of the policy is open at all endpoints where it could be called."""
         return Failure(
             reason=Reason.WORKER_UNAVAILABLE,
-            message=f"worker {self.name!r} at {self.target} is not asked about policy {policy!r} for {seconds:g} s at "
-            "a time, since most of its latest calls were lost, late or failed; see its log",
+            message=f"worker {self.name!r} at {self.target}: the circuit breaker of policy {policy!r} is open (for "
+            f"{seconds:g} s at a time), because too many of its latest calls were lost, late or failed; see its log",
         )
 
     def other_version(self, policy: str) -> Failure:
-        """Whoever is connected holds the policy in another way than it was described."""
+        """No connected replica has the policy as it was described."""
         return Failure(
             reason=Reason.WORKER_UNAVAILABLE,
-            message=f"worker {self.name!r} at {self.target}: nobody who is connected holds policy {policy!r} as it was "
-            "described; is it being updated?",
+            message=f"worker {self.name!r} at {self.target}: no connected replica has policy {policy!r} as it was "
+            "described; it may be in an update",
         )
 
     def too_many(self, limit: int) -> Failure:
-        """One more call than may be open."""
+        """Too many calls are open."""
         return Failure(
             reason=Reason.OVERLOADED,
-            message=f"worker {self.name!r} has {limit} asks open, which is the limit worker_in_flight; is it too slow? "
+            message=f"worker {self.name!r} has {limit} open calls, the limit worker_in_flight; "
             "run more replicas of it, or raise the limit",
         )
 
     def too_much(self, waiting: int, limit: int) -> Failure:
-        """More bytes than may wait to be written."""
+        """Too many bytes wait to be written."""
         return Failure(
             reason=Reason.OVERLOADED,
             message=f"worker {self.name!r} does not read: {waiting} bytes wait to be written, and the limit "
-            f"worker_backlog_bytes is {limit}; see whether it hangs, or run more replicas of it",
+            f"worker_backlog_bytes is {limit}; check whether it hangs, or run more replicas of it",
         )
 
     def late(self) -> Failure:
-        """The deadline is over."""
+        """The deadline has passed."""
         return Failure(reason=Reason.WORKER_TIMEOUT, message=f"worker {self.name!r} did not answer before its deadline")
 
     def ended_by_worker(self) -> Failure:
         """The worker ended its stream with calls open."""
         return Failure(
             reason=Reason.WORKER_UNAVAILABLE,
-            message=f"worker {self.name!r} at {self.target} ended its stream without an answer; see whether it was "
+            message=f"worker {self.name!r} at {self.target} ended its stream without an answer; check whether it was "
             "stopped",
         )
 
     def closed(self) -> Failure:
-        """The gateway itself has let go of the connection."""
+        """The gateway has closed the connection."""
         return Failure(
             reason=Reason.WORKER_UNAVAILABLE, message=f"the connection to worker {self.name!r} has been closed"
         )
 
     def unreadable(self, what: str, error: Exception) -> Failure:
-        """Bytes that are none."""
+        """A message that cannot be parsed."""
         return Failure(
             reason=Reason.INVALID_RESPONSE,
-            message=f"worker {self.name!r} sent bytes that are no {what}: {self.one_line(str(error))}",
+            message=f"worker {self.name!r} sent an invalid {what}: {self.one_line(str(error))}",
         )
 
     def unsolicited_limit(self, limit: int) -> Failure:
-        """It answers what nobody called."""
+        """The worker sent too many answers without a call."""
         return Failure(
             reason=Reason.INVALID_RESPONSE,
             message=f"worker {self.name!r} sent more unsolicited answers than the limit worker_unsolicited, which "
             f"is {limit}; the gateway ended its stream",
         )
 
-    def guessed(self) -> Failure:
-        """It answers what has not been sent to it."""
+    def premature(self) -> Failure:
+        """The worker answered an id whose call was not sent yet."""
         return Failure(
-            reason=Reason.INVALID_RESPONSE, message=f"worker {self.name!r} answered an ask before it was sent"
+            reason=Reason.INVALID_RESPONSE, message=f"worker {self.name!r} answered a call before it was sent"
         )
 
     def internal(self, error: Exception) -> Failure:
-        """A mistake of ours."""
+        """An error in the gateway."""
         return Failure(reason=Reason.INTERNAL, message=f"calling worker {self.name!r}: {type(error).__name__}")
 
     def one_line(self, text: str) -> str:
-        """A worker's own words, for people."""
+        """A worker's text, on one line and cut."""
         return one_line(text, self._characters)
 
 
 def is_late(code: grpc.StatusCode, deadline: float) -> bool:
     """Whether a call ended because its deadline passed.
 
-    Both sides keep the deadline. A server in Go or Java resets its call when it passes, with the code CANCEL, and that
-    may come in the very millisecond before the client's own clock says that it is over: of 1,000 calls it was 30.
+    Both sides keep the deadline. A server in Go or Java resets its call at the deadline, with the code CANCEL, and the
+    reset may arrive in the millisecond before the client's own timer ends: in 30 of 1,000 calls.
     """
     if code is grpc.StatusCode.CANCELLED:
         return monotonic() >= deadline - CLOCKS_SECONDS

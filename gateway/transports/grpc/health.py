@@ -1,7 +1,7 @@
-"""Whether a worker that is connected says that it is serving: a Watch of ``grpc.health.v1`` for as long as it is.
+"""Whether a connected worker is serving: a Watch of ``grpc.health.v1`` on each connection.
 
 "A client should call the Watch method to get the status of the service". A worker without the health service is
-serving, as gRPC's own client-side health checking has it; so is one that does not know the empty service name.
+serving, as in gRPC's own client-side health checking; so is one that does not know the empty service name.
 """
 
 import asyncio
@@ -18,24 +18,24 @@ from gateway.transports.wire import parsed
 
 _LOG: Final = structlog.get_logger(__name__)
 
-AGAIN_SECONDS: Final = 1.0
-"""Pause before a watch that ended is begun again."""
+RETRY_SECONDS: Final = 1.0
+"""Pause before a watch that ended is started again."""
 
-BETWEEN_SECONDS: Final = 0.1
-"""Between two states that are listened to: a worker that changes its mind without end costs no more than ten lines of
-log a second, and as many streams."""
+STATE_INTERVAL_SECONDS: Final = 0.1
+"""The shortest time between two processed states: a worker that changes its state continuously causes at most ten log
+lines a second, and as many streams."""
 
 MOST_FIELDS: Final = 100
-"""Of a message that says one word."""
+"""Fields of a health message, which has one."""
 
 
 class HealthWatch:
-    """Watches on one channel.
+    """Watches the health on one channel.
 
     Args:
         channel: to the worker.
         worker: its name, for the log.
-        reported: called with each state that is told.
+        reported: called with each state: whether the worker is serving.
     """
 
     def __init__(self, channel: grpc.aio.Channel, worker: str, reported: Callable[[bool], object]) -> None:
@@ -49,12 +49,12 @@ class HealthWatch:
         while True:
             try:
                 async for content in self._watch(request):
-                    said = parsed(health_pb2.HealthCheckResponse, content, most=MOST_FIELDS).status
-                    self._reported(said != health_pb2.HealthCheckResponse.NOT_SERVING)
-                    await asyncio.sleep(BETWEEN_SECONDS)
+                    status = parsed(health_pb2.HealthCheckResponse, content, most=MOST_FIELDS).status
+                    self._reported(status != health_pb2.HealthCheckResponse.NOT_SERVING)
+                    await asyncio.sleep(STATE_INTERVAL_SECONDS)
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                     await asyncio.Event().wait()
             except DecodeError as error:
-                _LOG.warning("a worker's health cannot be read", worker=self._worker, error=str(error))
-            await asyncio.sleep(AGAIN_SECONDS)
+                _LOG.warning("a worker sent an invalid health message", worker=self._worker, error=str(error))
+            await asyncio.sleep(RETRY_SECONDS)

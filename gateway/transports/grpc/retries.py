@@ -1,13 +1,13 @@
-"""One call to a worker: made to one of its endpoints, and again to another one where that helps.
+"""One call to a worker, and its attempts:
 
-* An attempt that never left is made again, elsewhere or on a new connection.
-* Where a connection breaks, another endpoint is called; if there is none, the same one, since it may be only the stream
-  that broke, and another policy that broke it. Either way by a call of its own: if it was this call that broke the
-  stream, it breaks no other one's.
-* Where a worker says that it failed, another endpoint is called, within a budget: it may be the replica, or the
-  document.
+* If the call was not sent, it is retried on any endpoint or on a new connection.
+* If the connection or stream breaks, the call is retried on another endpoint; if there is none, on the same one,
+  because the call of another policy may have broken the stream. The retry is a unary call: if this call broke the
+  stream, it must not break another one.
+* If the worker returns a failure, the call is retried on another endpoint, within the retry budget: the cause may be
+  the replica or the document.
 
-A call is sent twice at most, so that one that kills its worker does not go on to kill all of them. A policy with side
+A call is sent twice at most, so that a call that crashes its worker does not crash all replicas. A policy with side
 effects is sent once.
 """
 
@@ -34,46 +34,46 @@ if TYPE_CHECKING:
 
 _LOG: Final = structlog.get_logger(__name__)
 
-SENT: Final = 2
-"""How often a call is sent at most."""
+MAX_SENT: Final = 2
+"""The maximum number of attempts that are sent."""
 
-UNSENT: Final = 5
-"""How often one that never left is tried again: connections of a worker that comes and goes."""
+MAX_UNSENT: Final = 5
+"""The maximum number of retries of a call that was not sent, because connections broke before."""
 
 FAIR_SHARE: Final = 0.25
-"""Of a policy's time: an endpoint that was given less is not to blame for being late. The API server often waits no
-longer than a policy may take (10 s both, by default), so to be given somewhat less is the rule."""
+"""The share of a policy's timeout that an attempt must have had for a timeout to count as the endpoint's failure. The
+API server's timeout is often that of the policy (10 s both, by default), so attempts usually have somewhat less."""
 
 
 class EndpointPicker(Protocol):
-    """The worker that is called, as one call to it sees it."""
+    """The worker, as seen by one of its calls."""
 
     retries: RetryBudget
 
     def pick(self, call: "RetryingCall", *, untried: bool = False) -> tuple[Endpoint, Connection] | None:
-        """Who is called next; ``untried``: only one at which this call has not failed."""
+        """The endpoint and connection of the next attempt; ``untried``: only endpoints where it has not failed yet."""
 
-    def put_or_wait(self, call: "RetryingCall") -> bool:
-        """Make the call, or let it wait for a connection. Whether there is hope."""
+    def send_or_wait(self, call: "RetryingCall") -> bool:
+        """Send the call, or let it wait for a connection. Returns False if neither is possible."""
 
     def has_other(self, call: "RetryingCall", endpoint: Endpoint) -> bool:
-        """Whether another endpoint than this one may be called, and its circuit is closed."""
+        """Whether another endpoint can be called, and its circuit is closed."""
 
-    def why_not(self, call: "RetryingCall") -> Failure:
-        """Why it cannot be made."""
+    def failure_of(self, call: "RetryingCall") -> Failure:
+        """The failure of a call that cannot be sent."""
 
     def late(self) -> Failure:
-        """The deadline is over."""
+        """The failure of a call whose deadline has passed."""
 
-    def left(self, call: "RetryingCall") -> None:
-        """It has its answer, or is not waited for any more."""
+    def finished(self, call: "RetryingCall") -> None:
+        """The call has its answer, or is cancelled."""
 
     def count(self, event: WorkerEvent, number: int = 1) -> None:
-        """Something happened."""
+        """Count an event of the worker."""
 
 
 class RetryingCall(Struct, eq=False):
-    """One call, and its present attempt: what the connection answers to (see Attempt).
+    """One call, and its current attempt (a CallAttempt).
 
     ``fits`` are the descriptions of which a connection must have one to be called; None: any. ``tried`` are the
     endpoints at which it has failed. ``number`` is its id on the stream.
@@ -88,124 +88,124 @@ class RetryingCall(Struct, eq=False):
     is_done: bool = False
     _sent: int = 0
     _unsent: int = 0
-    _alone: bool = False
-    # Of the attempt that is under way; None: there is none.
-    _replica: Endpoint | None = None
+    _unary: bool = False
+    # Of the current attempt; None: there is none.
+    _endpoint: Endpoint | None = None
     _connection: Connection | None = None
-    _under_way: "asyncio.Task[None] | ReviewStream | None" = None
+    _attempt: "asyncio.Task[None] | ReviewStream | None" = None
     _began: float = 0.0
 
-    def put(self, endpoint: Endpoint, connection: Connection) -> None:
-        """Make it over a connection."""
+    def send(self, endpoint: Endpoint, connection: Connection) -> None:
+        """Send it over a connection."""
         self._began = now = monotonic()
         if endpoint.breakers:
-            endpoint.entered(self.call.policy.qualified_name, now)
-        self._replica, self._connection = endpoint, connection
+            endpoint.started(self.call.policy.qualified_name, now)
+        self._endpoint, self._connection = endpoint, connection
         self._sent += 1
-        self._under_way = connection.call(self, alone=self._alone)
+        self._attempt = connection.call(self, unary=self._unary)
 
     def answered(self, answer: Answer) -> None:
-        """See Attempt."""
+        """See CallAttempt."""
         if isinstance(answer, Failure):
-            self.ended(answer, CallResult.SAID)
+            self.ended(answer, CallResult.FAILED)
             return
-        endpoint = self._over()
+        endpoint = self._end_attempt()
         if endpoint.breakers:
             endpoint.ended(self.call.policy.qualified_name, monotonic(), self._began, failed=False)
         self._finish(answer)
 
-    def ended(self, failure: Failure, ending: CallResult) -> None:
-        """See Attempt."""
-        endpoint = self._over()
+    def ended(self, failure: Failure, result: CallResult) -> None:
+        """See CallAttempt."""
+        endpoint = self._end_attempt()
         self.tried = (*self.tried, endpoint)
         now = monotonic()
-        self._record_failure(endpoint, ending, now)
-        if ending is CallResult.UNSENT:
+        self._record_failure(endpoint, result, now)
+        if result is CallResult.UNSENT:
             self._sent -= 1
             self._unsent += 1
-            failure = self._endpoints.late() if now >= self.call.deadline else self._endpoints.why_not(self)
-        if now >= self.call.deadline or not self._again(endpoint, ending):
+            failure = self._endpoints.late() if now >= self.call.deadline else self._endpoints.failure_of(self)
+        if now >= self.call.deadline or not self._retry(endpoint, result):
             self._finish(failure)
 
     def cancel(self) -> None:
-        """It is not waited for any more."""
+        """Stop the call; its answer is not needed any more."""
         if self.is_done:
             return
-        self._let_go()
+        self._cancel_attempt()
         self.is_done = True
-        self._endpoints.left(self)
+        self._endpoints.finished(self)
 
     def fail(self, failure: Failure) -> None:
-        """There is no endpoint to call, or not any more."""
+        """End the call with a failure, unless it has ended."""
         if not self.is_done:
-            self._let_go()
+            self._cancel_attempt()
             self._finish(failure)
 
-    # ------------------------------------------------------------------------------------------------- again
+    # ----------------------------------------------------------------------------------------------- retries
 
-    def _again(self, endpoint: Endpoint, ending: CallResult) -> bool:
-        """Make it again, if that may be. Whether it is."""
+    def _retry(self, endpoint: Endpoint, result: CallResult) -> bool:
+        """Retry the call, if that is allowed and possible. Returns whether it is retried."""
         endpoints, connection = self._endpoints, self._connection
-        if ending is CallResult.UNSENT:
-            return self._unsent <= UNSENT and endpoints.put_or_wait(self)
-        if ending is CallResult.LATE or not self.call.cancellable or self._sent >= SENT:
+        if result is CallResult.UNSENT:
+            return self._unsent <= MAX_UNSENT and endpoints.send_or_wait(self)
+        if result is CallResult.LATE or not self.call.cancellable or self._sent >= MAX_SENT:
             return False
-        self._alone = self._alone or ending is CallResult.LOST
-        place = endpoints.pick(self, untried=True)
-        if ending is CallResult.SAID:
-            if place is None or not endpoints.retries.spend():
+        self._unary = self._unary or result is CallResult.LOST
+        picked = endpoints.pick(self, untried=True)
+        if result is CallResult.FAILED:
+            if picked is None or not endpoints.retries.spend():
                 return False
-            self.put(*place)
-        elif place is not None:
-            self.put(*place)
+            self.send(*picked)
+        elif picked is not None:
+            self.send(*picked)
         elif connection is not None and connection.can_be_called:
-            self.put(endpoint, connection)
-        elif not endpoints.put_or_wait(self):
+            self.send(endpoint, connection)
+        elif not endpoints.send_or_wait(self):
             return False
         endpoints.count(WorkerEvent.RETRY)
         return True
 
-    def _record_failure(self, endpoint: Endpoint, ending: CallResult, now: float) -> None:
-        """Tell the circuit breaker of an attempt that brought no verdict.
+    def _record_failure(self, endpoint: Endpoint, result: CallResult, now: float) -> None:
+        """Report an attempt without a verdict to the circuit breaker.
 
-        Whether a failure that a worker said is the endpoint's or the document's, nobody can tell. It counts against the
-        endpoint where another one may be called instead: so the last endpoint is called on, and it costs nobody time.
+        A failure that the worker returns may be caused by the endpoint or by the document. It counts against the
+        endpoint only if another one can be called instead, so the circuit of the last endpoint does not open.
         """
-        if ending is CallResult.SAID:
+        if result is CallResult.FAILED:
             failed = self._endpoints.has_other(self, endpoint)
         else:
-            failed = ending is CallResult.LOST or (ending is CallResult.LATE and self._had_time(now))
+            failed = result is CallResult.LOST or (result is CallResult.LATE and self._had_time(now))
         endpoint.ended(self.call.policy.qualified_name, now, self._began, failed=failed or None)
 
     def _had_time(self, now: float) -> bool:
-        """Whether an attempt had a fair share of the policy's time, and all that the review had left, and was late."""
+        """Whether an attempt had ``FAIR_SHARE`` of the policy's timeout, and used the review's remaining time."""
         deadline = self.call.deadline
         return now >= deadline - CLOCKS_SECONDS and deadline - self._began >= FAIR_SHARE * self.call.policy.timeout
 
     # --------------------------------------------------------------------------------------------------- end
 
-    def _over(self) -> Endpoint:
-        """The attempt is over; to whom it was made."""
-        endpoint, self._replica, self._under_way = self._replica, None, None
-        assert endpoint is not None  # noqa: S101 - a connection tells of an attempt that was made
+    def _end_attempt(self) -> Endpoint:
+        """The attempt is over. Returns its endpoint."""
+        endpoint, self._endpoint, self._attempt = self._endpoint, None, None
+        assert endpoint is not None  # noqa: S101 - a connection reports only attempts that were sent
         return endpoint
 
-    def _let_go(self) -> None:
-        """Break off the attempt, if there is one. A review gives up at its deadline: then the endpoint was late."""
-        under_way = self._under_way
-        if under_way is None:
+    def _cancel_attempt(self) -> None:
+        """Cancel the attempt, if there is one. A review is cancelled at its deadline: then the endpoint was late."""
+        attempt = self._attempt
+        if attempt is None:
             return
-        endpoint = self._over()
-        if isinstance(under_way, ReviewStream):
-            under_way.cancel(self.number)
+        endpoint = self._end_attempt()
+        if isinstance(attempt, ReviewStream):
+            attempt.cancel(self.number)
         else:
-            under_way.cancel()
+            attempt.cancel()
         self._record_failure(endpoint, CallResult.LATE, monotonic())
 
     def _finish(self, answer: Answer) -> None:
         self.is_done = True
-        self._endpoints.left(self)
+        self._endpoints.finished(self)
         try:
             self._answered(self.call, answer)
-        except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
-            _LOG.exception("telling an answer failed inside the gateway", uid=self.call.uid)
+        except Exception:  # noqa: BLE001 - logged: an error in one listener must not affect other calls
+            _LOG.exception("delivering an answer failed inside the gateway", uid=self.call.uid)

@@ -1,17 +1,17 @@
-"""How many calls to one worker may be made again after it said that it failed: pure arithmetic."""
+"""The retry budget of one worker, for calls to which it returned a failure: pure arithmetic."""
 
 from typing import Final
 
 RESERVE: Final = 10.0
-"""Retries that can be saved up: as many as gRPC's own retry throttling has tokens by default."""
+"""Saved retries: as many as gRPC's own retry throttling has tokens by default."""
 
 
 class RetryBudget:
-    """So many retries for each ordinary call, and a few saved up.
+    """A share of retries for each ordinary call, and a reserve.
 
     Args:
-        share: of retries, such as 0.2; 0 is never.
-        reserve: the most that can be saved up, and what there is at the start.
+        share: retries for each call, such as 0.2; 0: none.
+        reserve: the maximum number of saved retries, and those at the start.
     """
 
     __slots__ = ("_counted", "_left", "_reserve", "_share", "calls")
@@ -26,7 +26,7 @@ class RetryBudget:
 
     def spend(self) -> bool:
         """Take a retry, if there is one."""
-        # Only now, and not with each call: nearly none is made again.
+        # Computed here and not in each call: few calls are retried.
         self._left = min(self._left + (self.calls - self._counted) * self._share, self._reserve)
         self._counted = self.calls
         if self._left < 1:

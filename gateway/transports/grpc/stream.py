@@ -1,13 +1,14 @@
-"""One ``ReviewStream``, seen from the gateway: calls go out in batches, outcomes come back by id.
+"""The gateway's side of one ``ReviewStream``: it sends calls in batches, and receives outcomes by id.
 
-* What is called in one turn of the loop leaves in one message, up to a size; while one is being written, the next one
-  gathers. A document that several of its calls share is in it once.
+* The calls of one iteration of the event loop are sent in one message, up to ``worker_batch_bytes``; while a message is
+  written, the next one gathers calls. A document that several of its calls share is in it once.
 * An id is open from its call until its outcome, its cancel, its deadline or the stream's end. An outcome for any other
-  id is dropped and counted: a call that was cancelled may have one under way. Too many of them end the stream.
-* A call that is cancelled before it was written is never sent; afterwards a cancel is.
-* ``finish`` half-closes as soon as nothing is open. When the stream ends, by whomever, each open call has failed.
-* Whoever waits has a timer of its own. The stream looks from time to time for calls whose deadline is over and for whom
-  nobody does: those that several reviews share.
+  id is unsolicited: it is dropped and counted, because a cancelled call may have one under way. Too many of them end
+  the stream.
+* A call that is cancelled before it was written is not sent; afterwards a cancel message is.
+* ``finish`` half-closes as soon as no call is open. When either side ends the stream, each open call fails.
+* Reviews have their own timers. The stream checks periodically for calls whose deadline has passed, for calls that have
+  no such timer: those that several reviews share.
 """
 
 import asyncio
@@ -33,30 +34,31 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.wire import LARGE_BYTES, fields, parsed
 
 SWEEP_SECONDS: Final = 0.1
-"""How often calls whose deadline is over are looked for. Whoever waits for one has given it up by itself."""
+"""The interval of checks for calls whose deadline has passed. Reviews that wait for one have their own timers."""
 
-GATHER: Final = 8
-"""Turns of the loop in which a message is made up while others are under way: a message costs some 100 µs, a turn a
-tenth of that, and each turn brings answers that free the next calls. Who is called alone does not wait."""
+GATHER_TURNS: Final = 8
+"""Iterations of the event loop in which a message gathers calls while other calls are open: a message costs some
+100 µs, an iteration a tenth of that, and each iteration brings answers that lead to further calls. A single call does
+not wait."""
 
 BEHIND_SECONDS: Final = 0.002
-"""Writing a message takes some 50 µs, unless the worker does not read or the message is large: a megabyte takes a
-millisecond at 10 Gbit/s."""
+"""The time after which writing a message counts as delayed. It takes some 50 µs, unless the worker does not read or the
+message is large: a megabyte takes a millisecond at 10 Gbit/s."""
 
 MOST_POLICIES: Final = 1000
-"""Policies whose calls' common part is kept. Those that are configured no more leave theirs behind; beyond this all
-start anew."""
+"""The maximum number of policies whose serialized fields are kept. Those of removed policies remain; beyond this all
+are discarded."""
 
 _ENVELOPE_BYTES: Final = 128
-"""Of a call, beside its document and its settings: names, a uid, a trace context."""
+"""The size of a call without its document and settings: names, a uid, a trace context."""
 
 _HEAVY_BYTES: Final = 4096
-"""A message that nobody asked for counts once for each of its items, and once more for so many bytes."""
+"""An unsolicited message counts once for each of its items, and once for each of so many bytes."""
 
 MOST_FIELDS: Final = 50_000
-"""Of a large message with answers. A plain one has six, with a warning eight: as many as a thousand open calls with a
-good deal to say have together. To count them takes some 30 ms, and whoever sends more is not called by stream for a
-while."""
+"""Fields of a large message with answers. A plain answer has six, one with a warning eight; this is enough for a
+thousand answers with several warnings. Counting them takes some 30 ms. After a message with more, unary calls replace
+streams for some time."""
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -65,13 +67,13 @@ class ReviewStream:
     """Calls one worker over one stream.
 
     Args:
-        call: the gRPC call, just made.
-        limits: of batches, and of outcomes that nobody asked for.
+        call: the new gRPC call.
+        limits: of batches, and of unsolicited outcomes.
         backlog: of the worker.
-        failures: names what goes wrong.
-        read: makes an answer of an outcome.
-        unsolicited: called for outcomes that nobody asked for, with their number.
-        gone: called once, when the stream has ended, before its open calls are told.
+        failures: converts errors to failures.
+        read: converts an outcome to an answer.
+        unsolicited: called with a number of unsolicited outcomes.
+        ended: called once, when the stream has ended, before its open calls fail.
     """
 
     def __init__(  # noqa: PLR0913 - all by name
@@ -83,7 +85,7 @@ class ReviewStream:
         failures: Failures,
         read: Callable[[PolicyCall, pb.Outcome], Answer],
         unsolicited: Callable[[int], object],
-        gone: Callable[["ReviewStream"], object],
+        ended: Callable[["ReviewStream"], object],
     ) -> None:
         self._call = call
         self._limits = limits
@@ -91,49 +93,49 @@ class ReviewStream:
         self._failures = failures
         self._read_outcome = read
         self._on_unsolicited = unsolicited
-        self._gone = gone
+        self._on_end = ended
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
         self._open: dict[int, CallAttempt] = {}
         self._unsent: dict[int, CallAttempt] = {}
         self._cancels: list[int] = []
-        self._beginnings: dict[int, tuple[Policy, bytes]] = {}
-        self._something = asyncio.Event()
+        self._prefixes: dict[int, tuple[Policy, bytes]] = {}
+        self._wake = asyncio.Event()
         self._sweeping: asyncio.TimerHandle | None = None
         self.takes_calls = True
-        """Whether it can be called: it neither finishes nor has ended."""
+        """Whether it takes calls: it is neither finishing nor has ended."""
         self._unsolicited = 0.0
         self._writing_since: float | None = None
         self.answered = 0
         self.has_written = False
         self.is_unimplemented = False
         self.over_limit = False
-        self.is_abused = False
+        self.violated_protocol = False
         self.has_ended = False
         self._writer = self._loop.create_task(self._write())
         self._reader = self._loop.create_task(self._read())
 
     def is_behind(self, now: float) -> bool:
-        """Whether it has been writing one message for too long."""
+        """Whether writing one message takes too long."""
         return self._writing_since is not None and now - self._writing_since > BEHIND_SECONDS
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is open."""
+        """Whether no call is open."""
         return not self._open
 
     def call(self, attempt: CallAttempt) -> int:
-        """Put a call; its id, for ``cancel``. The attempt is told later, never inside this call."""
+        """Add a call. Returns its id, for ``cancel``. The attempt gets its result later, never inside this method."""
         self._last_id = number = self._last_id + 1
         self._open[number] = self._unsent[number] = attempt
         self._backlog.bytes += _size(attempt.call)
-        self._something.set()
+        self._wake.set()
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         return number
 
     def cancel(self, number: int) -> None:
-        """Nobody waits for a call any more."""
+        """Cancel a call."""
         if self._open.pop(number, None) is None:
             return
         unsent = self._unsent.pop(number, None)
@@ -141,28 +143,28 @@ class ReviewStream:
             self._cancels.append(number)
         else:
             self._backlog.bytes -= _size(unsent.call)
-        self._something.set()
+        self._wake.set()
 
     def finish(self) -> None:
-        """Take no more, and end when everything open is answered."""
+        """Take no new calls, and end when the open calls are answered."""
         self.takes_calls = False
-        self._something.set()
+        self._wake.set()
 
     async def close(self) -> None:
-        """Break it off. Open calls are told that the connection is lost."""
+        """End the stream at once. Its open calls end as LOST."""
         self._call.cancel()
         self._writer.cancel()
         self._reader.cancel()
         await asyncio.gather(self._writer, self._reader, return_exceptions=True)
         self._end(self._failures.closed(), CallResult.LOST)
 
-    # -------------------------------------------------------------------------------------------------- out
+    # ----------------------------------------------------------------------------------------------- sending
 
     async def _write(self) -> None:
         try:
             while True:
-                await self._something.wait()
-                self._something.clear()
+                await self._wake.wait()
+                self._wake.clear()
                 while self._unsent or self._cancels:
                     if len(self._open) > len(self._unsent):
                         await self._gather()
@@ -175,21 +177,21 @@ class ReviewStream:
                     await self._call.done_writing()
                     return
         except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError):
-            pass  # the stream has ended; the reader says how
-        except Exception:  # noqa: BLE001 - logged; without a writer nobody's call would ever leave
+            pass  # the stream has ended; the reader reports how
+        except Exception:  # noqa: BLE001 - logged; without a writer no call would be sent
             _LOG.exception("writing to a worker's stream failed inside the gateway", worker=self._failures.name)
             self._call.cancel()
         finally:
             self._writing_since = None
 
     async def _gather(self) -> None:
-        for _ in range(GATHER):
+        for _ in range(GATHER_TURNS):
             if len(self._open) == len(self._unsent):
                 return
             await asyncio.sleep(0)
 
     def _batch(self) -> bytes:
-        """The message that is due: cancels, and the oldest calls that fit; the oldest one in any case."""
+        """The next message: cancels, and the oldest calls that fit; the oldest one in any case."""
         batch = pb.ReviewStreamRequest()
         items = batch.items
         for number in self._cancels:
@@ -218,60 +220,60 @@ class ReviewStream:
                 or policy_call.deadline != same[1]
                 or policy_call.traceparent != same[2]
             ):
-                same = policy_call.uid, policy_call.deadline, policy_call.traceparent, _of_review(policy_call, now)
+                same = policy_call.uid, policy_call.deadline, policy_call.traceparent, _review_fields(policy_call, now)
             # "Parsing the concatenation of two messages" is as merging them: each part is serialized once.
-            items.add(id=number).call.MergeFromString(self._beginning(policy_call.policy) + same[3] + _index(place))
+            items.add(id=number).call.MergeFromString(self._prefix(policy_call.policy) + same[3] + _index(place))
             sent.append(number)
         for number in sent:
             self._backlog.bytes -= _size(self._unsent.pop(number).call)
         return bytes(batch.SerializeToString())
 
-    def _beginning(self, policy: Policy) -> bytes:
-        """What all calls of a policy have in common, serialized."""
-        known = self._beginnings.get(id(policy))
+    def _prefix(self, policy: Policy) -> bytes:
+        """The fields that all calls of a policy share, serialized."""
+        known = self._prefixes.get(id(policy))
         if known is not None and known[0] is policy:
             return known[1]
-        if len(self._beginnings) >= MOST_POLICIES:
-            self._beginnings.clear()
+        if len(self._prefixes) >= MOST_POLICIES:
+            self._prefixes.clear()
         same = pb.PolicyCall(policy=policy.policy, phase=PHASES[policy.phase], settings=policy.settings)
         content = bytes(same.SerializeToString())
-        self._beginnings[id(policy)] = policy, content
+        self._prefixes[id(policy)] = policy, content
         return content
 
-    # --------------------------------------------------------------------------------------------------- in
+    # --------------------------------------------------------------------------------------------- receiving
 
     async def _read(self) -> None:
-        failure, ending = self._failures.ended_by_worker(), CallResult.LOST
+        failure, result = self._failures.ended_by_worker(), CallResult.LOST
         try:
             while (content := await self._call.read()) is not grpc.aio.EOF:
                 if len(content) <= LARGE_BYTES or not self._is_too_many(content):
                     self._received(content)
                 if self._unsolicited > self._limits.worker_unsolicited:
                     failure = self._failures.unsolicited_limit(self._limits.worker_unsolicited)
-                    self.over_limit = self.is_abused = True
+                    self.over_limit = self.violated_protocol = True
                     break
         except grpc.aio.AioRpcError as error:
             self.is_unimplemented = error.code() is grpc.StatusCode.UNIMPLEMENTED
             failure = self._failures.of(error)
-            # Where the stream ends while the first message is written, gRPC tells of the write (INTERNAL), and the
-            # worker's own status is lost. Nothing has left then, whatever the worker had to say.
-            ending = CallResult.LOST if self.has_written and not self.is_unimplemented else CallResult.UNSENT
+            # If the stream ends while the first message is written, gRPC reports the write (INTERNAL), and the worker's
+            # own status is lost. No call was sent then.
+            result = CallResult.LOST if self.has_written and not self.is_unimplemented else CallResult.UNSENT
         except DecodeError as error:
             failure = self._failures.unreadable("ReviewStreamResponse", error)
-            self.is_abused = True
+            self.violated_protocol = True
         except asyncio.CancelledError:
             if not self._call.cancelled():
                 self._call.cancel()
             failure = self._failures.closed()
-        except Exception as error:  # noqa: BLE001 - logged; without a reader nobody would ever be told
+        except Exception as error:  # noqa: BLE001 - logged; without a reader no call would get an answer
             _LOG.exception("reading a worker's stream failed inside the gateway", worker=self._failures.name)
             failure = self._failures.internal(error)
         self._call.cancel()
         self._writer.cancel()
-        self._end(failure, ending)
+        self._end(failure, result)
 
     def _is_too_many(self, content: bytes) -> bool:
-        """Whether a large message holds so many answers that most are nobody's; then it is not parsed."""
+        """Whether a large message has so many answers that most must be unsolicited; then it is not parsed."""
         most = len(self._open) + self._limits.worker_unsolicited
         if fields(content, most) <= most:
             return False
@@ -292,9 +294,9 @@ class ReviewStream:
                 continue
             unsent = self._unsent.pop(item.id, None)
             if unsent is not None:
-                # An answer to what has not been called: nobody can have judged it.
+                # An answer to a call that was not sent: no policy can have judged it.
                 self._backlog.bytes -= _size(unsent.call)
-                attempt.ended(self._failures.guessed(), CallResult.SAID)
+                attempt.ended(self._failures.premature(), CallResult.FAILED)
                 continue
             self.answered += 1
             self._unsolicited = max(0.0, self._unsolicited - 0.1)
@@ -303,7 +305,7 @@ class ReviewStream:
             self._unsolicited += max(unsolicited, 1) + len(content) / _HEAVY_BYTES
             self._on_unsolicited(max(unsolicited, 1))
         if not self.takes_calls and not self._open:
-            self._something.set()
+            self._wake.set()
 
     # -------------------------------------------------------------------------------------------------- end
 
@@ -319,31 +321,31 @@ class ReviewStream:
         if self._open and self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
-    def _end(self, failure: Failure, ending: CallResult) -> None:
+    def _end(self, failure: Failure, result: CallResult) -> None:
         if self.has_ended:
             return
         self.has_ended = True
         self.takes_calls = False
         if self._sweeping is not None:
             self._sweeping.cancel()
-        # First, so that what is called again is not called here.
-        self._gone(self)
+        # First, so that no call is retried on this stream.
+        self._on_end(self)
         for number in tuple(self._open):
             attempt = self._open.pop(number, None)
             if attempt is None:
-                continue  # whoever was told before has cancelled it
+                continue  # cancelled by the end of an earlier one
             unsent = self._unsent.pop(number, None)
             if unsent is not None:
                 self._backlog.bytes -= _size(unsent.call)
-            attempt.ended(failure, ending if unsent is None else CallResult.UNSENT)
+            attempt.ended(failure, result if unsent is None else CallResult.UNSENT)
 
 
 def _size(policy_call: PolicyCall) -> int:
     return len(policy_call.document.content) + len(policy_call.policy.settings)
 
 
-def _of_review(policy_call: PolicyCall, now: float) -> bytes:
-    """What all calls of a review have in common that are put now, serialized."""
+def _review_fields(policy_call: PolicyCall, now: float) -> bytes:
+    """The fields that all calls of a review share, serialized; the timeout is as of now."""
     left = max(policy_call.deadline - now, 0.0)
     seconds = int(left)
     timeout = Duration(seconds=seconds, nanos=int((left - seconds) * 1e9))
@@ -354,5 +356,5 @@ def _of_review(policy_call: PolicyCall, now: float) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _index(place: int) -> bytes:
-    """The place of a document in its message, serialized."""
+    """The index of a document in its message, serialized."""
     return bytes(pb.PolicyCall(document_index=place).SerializeToString())

@@ -1,11 +1,11 @@
-"""One worker: all its addresses, and who of them is called next.
+"""One worker: all its addresses, and the choice of the address for each call.
 
-Round robin over the addresses that have a connection which may be called, whose circuit for the policy is closed, and
-which hold the policy as it was described. Calls about the same document, one after another, go the same way: there the
-document travels once.
+Calls use round robin over the addresses that have a callable connection, a circuit that allows the policy, and the
+policy as it was described. Consecutive calls with the same document use the same connection, where the document is sent
+once.
 
-Where nobody may be called, a call waits as long as there is hope: an address is being resolved, connected to or
-described for the first time since it was lost. Otherwise it fails at once, and says why.
+If no address can be called, a call waits while one is being resolved, connected or described, for the first time since
+it was lost. Otherwise it fails at once, with the reason.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from gateway.transports.grpc.failures import Failures
 from gateway.transports.grpc.retries import RetryingCall
 from gateway.transports.grpc.retry_budget import RetryBudget
 from gateway.transports.limits import Backlog, TransportLimits
-from gateway.transports.messages import Reading, outcome_answer
+from gateway.transports.messages import OutcomeReader, outcome_answer
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.version_skew import VersionSkew
 from gateway.transports.worker_channel import Answered, count_worker_event
@@ -48,12 +48,12 @@ class GrpcWorker:
         name: the Worker's name, for messages.
         target: a gRPC target.
         limits: see TransportLimits.
-        dialer: makes channels.
-        version_skew: hears of answers in another version than the described one.
-        connections: how many at least; None: ``limits.worker_connections``.
-        events: hears of what happens.
-        resolving: gives the addresses of a target.
-        reading: makes answers of outcomes; None: as usual. A Failure may be called again elsewhere.
+        dialer: creates channels.
+        version_skew: records answers in another version than the described one.
+        connections: the minimum number; None: ``limits.worker_connections``.
+        events: counts the worker's events.
+        resolver: resolves a target to addresses.
+        read_outcome: converts an outcome to an answer; None: ``outcome_answer``. A Failure may be retried.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first three by name
@@ -66,27 +66,29 @@ class GrpcWorker:
         version_skew: VersionSkew | None = None,
         connections: int | None = None,
         events: Events | None = None,
-        resolving: Callable[[str], Awaitable[tuple[str, ...]]] = resolve,
-        reading: Reading | None = None,
+        resolver: Callable[[str], Awaitable[tuple[str, ...]]] = resolve,
+        read_outcome: OutcomeReader | None = None,
     ) -> None:
         self.name = name
         self.target = target
         self.version_skew = version_skew or VersionSkew(limits.worker_settle_seconds)
         self.live: tuple[Description, ...] = ()
-        """What those that are connected say of themselves; more than one while the worker is being updated."""
+        """The descriptions of the connected replicas; more than one during a rolling update."""
         self.never = ""
-        """Why it cannot be called as long as this process lives: there is always hope."""
+        """See DescribableChannel: a gRPC worker may always become reachable."""
         self.is_doubted = False
-        """Whether an answer has contradicted what its connection said, which has not been described anew since."""
+        """Whether an answer has contradicted its connection's description, and Describe was not called again since."""
         self.retries = RetryBudget(limits.worker_retry_share)
         self._limits = limits
-        self._reading = reading
+        self._read_outcome = read_outcome
         dialer = dialer or Dialer(target, limits)
         self._events = events or NoEvents()
         self._failures = Failures(name, target, limits.message_characters, dialer.tls)
-        self._outcomes = Outcomes(name, limits.message_characters, self._failures.internal, reading or outcome_answer)
+        self._outcomes = Outcomes(
+            name, limits.message_characters, self._failures.internal, read_outcome or outcome_answer
+        )
         self.read = self._outcomes.read
-        self.meaningless = self._outcomes.meaningless
+        self.report_invalid_hint = self._outcomes.report_invalid_hint
         self._backlog = Backlog(limits.worker_backlog_bytes)
         self._descriptions = Descriptions()
         self._ring: list[Endpoint] = []
@@ -105,11 +107,11 @@ class GrpcWorker:
             limits=limits,
             wanted=connections or (1 if target.startswith("unix:") else limits.worker_connections),
             dialer=dialer,
-            resolving=resolving,
+            resolver=resolver,
             failures=self._failures,
             connect=self._connect,
-            changed=self._look,
-            opened=self._opened,
+            changed=self._update,
+            opened=self._circuit_opened,
         )
 
     # ---------------------------------------------------------------------------------------------- for calls
@@ -117,36 +119,27 @@ class GrpcWorker:
     def call(
         self, call: PolicyCall, answered: Answered, fits: frozenset[Description] | None = None
     ) -> Callable[[], object]:
-        """Put ``call`` to the worker; ``answered`` is called once, later, in this loop, unless it is cancelled.
-
-        Args:
-            call: the question.
-            answered: called with the answer.
-            fits: descriptions of which a replica must have one; None: any.
-
-        Returns:
-            What cancels the call. Then ``answered`` is not called any more.
-        """
-        calling = RetryingCall(self, call, answered, fits)
+        """See WorkerChannel."""
+        retrying = RetryingCall(self, call, answered, fits)
         refusal = None
         if len(self._open) >= self._limits.worker_in_flight or self._backlog.bytes:
             refusal = self._refusal(call)
-        self._open.add(calling)
+        self._open.add(retrying)
         self._idle.clear()
         if refusal is not None:
-            asyncio.get_running_loop().call_soon(calling.fail, refusal)
-            return calling.cancel
+            asyncio.get_running_loop().call_soon(retrying.fail, refusal)
+            return retrying.cancel
         self.retries.calls += 1
-        place = self.pick(calling)
-        if place is not None:
-            calling.put(*place)
+        picked = self.pick(retrying)
+        if picked is not None:
+            retrying.send(*picked)
         else:
-            # Never inside the call that calls.
-            asyncio.get_running_loop().call_soon(self._wait_or_fail, calling)
-        return calling.cancel
+            # Later: ``answered`` must not be called inside this method.
+            asyncio.get_running_loop().call_soon(self._wait_or_fail, retrying)
+        return retrying.cancel
 
     def _refusal(self, call: PolicyCall) -> Failure | None:
-        """Why it cannot be taken on."""
+        """The failure if a limit is reached."""
         if len(self._open) >= self._limits.worker_in_flight:
             self.count(WorkerEvent.IN_FLIGHT)
             return self._failures.too_many(self._limits.worker_in_flight)
@@ -155,18 +148,18 @@ class GrpcWorker:
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
         return None
 
-    def pick(self, calling: RetryingCall, *, untried: bool = False) -> tuple[Endpoint, Connection] | None:
-        """Who is called next.
+    def pick(self, retrying: RetryingCall, *, untried: bool = False) -> tuple[Endpoint, Connection] | None:
+        """The endpoint and connection for the next attempt of a call; None: there is none.
 
         Args:
-            calling: who calls.
-            untried: only a replica at which it has not failed.
+            retrying: the call.
+            untried: only an endpoint at which it has not failed.
         """
         ring = self._ring
         count = len(ring)
         if not count:
             return None
-        call, fits, tried = calling.call, calling.fits, calling.tried
+        call, fits, tried = retrying.call, retrying.fits, retrying.tried
         policy = call.policy.qualified_name
         last = self._last
         if last is not None and last[0] is call.document and not tried:
@@ -174,7 +167,7 @@ class GrpcWorker:
             if (
                 connection.can_be_called
                 and (fits is None or connection.description in fits)
-                and (not endpoint.breakers or endpoint.lets_through(policy, monotonic()))
+                and (not endpoint.breakers or endpoint.allows(policy, monotonic()))
             ):
                 return endpoint, connection
         now = monotonic()
@@ -186,57 +179,58 @@ class GrpcWorker:
             picked = endpoint.pick(fits, now)
             if picked is None:
                 continue
-            if not endpoint.breakers or endpoint.lets_through(policy, now):
+            if not endpoint.breakers or endpoint.allows(policy, now):
                 self._turn = (turn + step) % count
                 self._last = call.document, endpoint, picked
                 return endpoint, picked
         return None
 
-    def has_other(self, calling: RetryingCall, endpoint: Endpoint) -> bool:
-        """Whether another endpoint than this one may be called, and its circuit is closed."""
-        policy = calling.call.policy.qualified_name
+    def has_other(self, retrying: RetryingCall, endpoint: Endpoint) -> bool:
+        """See EndpointPicker."""
+        policy = retrying.call.policy.qualified_name
         return any(
-            other is not endpoint and other.is_closed(policy) and other.holds(calling.fits) for other in self._ring
+            other is not endpoint and other.is_closed(policy) and other.has_fitting(retrying.fits)
+            for other in self._ring
         )
 
-    def put_or_wait(self, calling: RetryingCall) -> bool:
-        """Put it to somebody, or let it wait for somebody. Whether there is hope."""
-        place = self.pick(calling)
-        if place is not None:
-            calling.put(*place)
+    def send_or_wait(self, retrying: RetryingCall) -> bool:
+        """See EndpointPicker."""
+        picked = self.pick(retrying)
+        if picked is not None:
+            retrying.send(*picked)
             return True
-        return self._wait(calling)
+        return self._wait(retrying)
 
     def late(self) -> Failure:
-        """A call's deadline is over."""
+        """See EndpointPicker."""
         return self._failures.late()
 
-    def left(self, calling: RetryingCall) -> None:
-        """A call has its answer, or nobody waits for it."""
-        self._open.discard(calling)
-        if self._waiting and (alarm := self._waiting.pop(calling, None)) is not None:
+    def finished(self, retrying: RetryingCall) -> None:
+        """See EndpointPicker."""
+        self._open.discard(retrying)
+        if self._waiting and (alarm := self._waiting.pop(retrying, None)) is not None:
             alarm.cancel()
         if not self._open:
             self._idle.set()
 
     def count(self, event: WorkerEvent, number: int = 1) -> None:
-        """Something happened."""
+        """See EndpointPicker."""
         count_worker_event(self._events, self.name, event, number)
 
     # ----------------------------------------------------------------------------------------------- waiting
 
-    def _wait_or_fail(self, calling: RetryingCall) -> None:
-        if not calling.is_done and not self.put_or_wait(calling):
-            calling.fail(self.why_not(calling))
+    def _wait_or_fail(self, retrying: RetryingCall) -> None:
+        if not retrying.is_done and not self.send_or_wait(retrying):
+            retrying.fail(self.failure_of(retrying))
 
-    def _wait(self, calling: RetryingCall) -> bool:
+    def _wait(self, retrying: RetryingCall) -> bool:
         if self._is_closed or not self._can_recover():
             return False
-        if calling not in self._waiting:
-            left = max(calling.call.deadline - monotonic(), 0.0)
+        if retrying not in self._waiting:
+            left = max(retrying.call.deadline - monotonic(), 0.0)
             loop = asyncio.get_running_loop()
-            # As far as a timer reaches: a day is longer than any call.
-            self._waiting[calling] = loop.call_later(min(left, 86_400.0), calling.fail, self._failures.late())
+            # Timers have a maximum; a day is longer than any call.
+            self._waiting[retrying] = loop.call_later(min(left, 86_400.0), retrying.fail, self._failures.late())
         return True
 
     def _can_recover(self) -> bool:
@@ -244,67 +238,67 @@ class GrpcWorker:
             return not self._endpoints.why
         connections = self._endpoints.connections()
         if any(connection.can_be_called for connection in connections):
-            return False  # somebody is there, and may not be called this
+            return False  # callable, but not for this call
         return any(
             connection.state in {State.CONNECTING, State.DESCRIBING} and not connection.why
             for connection in connections
         )
 
-    def why_not(self, calling: RetryingCall) -> Failure:
-        """Why nobody can be called."""
+    def failure_of(self, retrying: RetryingCall) -> Failure:
+        """See EndpointPicker."""
         connections = self._endpoints.connections()
         called = [connection for connection in connections if connection.can_be_called]
         if called:
-            fits = calling.fits
+            fits = retrying.fits
             if fits is not None and not any(connection.description in fits for connection in called):
-                return self._failures.other_version(calling.call.policy.policy)
-            if self.pick(calling) is not None:
-                return self._failures.unreachable("its connections break before anything is sent")
-            return self._failures.circuit_open(calling.call.policy.policy, self._limits.worker_circuit_open_seconds)
+                return self._failures.other_version(retrying.call.policy.policy)
+            if self.pick(retrying) is not None:
+                return self._failures.unreachable("its connections break before the call is sent")
+            return self._failures.circuit_open(retrying.call.policy.policy, self._limits.worker_circuit_open_seconds)
         if any(connection.state is State.READY and not connection.is_serving for connection in connections):
             return self._failures.not_serving()
-        return self._failures.because(self.why) if self.why else self._failures.unreachable("it is not connected")
+        return self._failures.unavailable(self.why) if self.why else self._failures.unreachable("it is not connected")
 
     @property
     def why(self) -> str:
-        """Why it is not reached, as far as anybody knows; empty if it is."""
+        """See DescribableChannel: the reason that most connections report."""
         reported = Counter(connection.why for connection in self._endpoints.connections() if connection.why)
         return reported.most_common(1)[0][0] if reported else self._endpoints.why
 
     # ------------------------------------------------------------------------------------------- for a Connection
 
     def changed(self, connection: Connection) -> None:
-        """See Owner."""
+        """See ConnectionObserver."""
         if connection.state is State.CONNECTING:
             self._endpoints.lost()
-        self._look()
+        self._update()
 
-    def unsolicited(self, connection: Connection, answers: int) -> None:  # noqa: ARG002 - as Owner has it
-        """See Owner."""
+    def unsolicited(self, connection: Connection, answers: int) -> None:  # noqa: ARG002 - ConnectionObserver's
+        """See ConnectionObserver."""
         self.count(WorkerEvent.UNSOLICITED, answers)
 
     def stream_broke(self, connection: Connection, why: str, *, unsolicited_limit: bool) -> None:
-        """See Owner."""
+        """See ConnectionObserver."""
         self.count(WorkerEvent.UNSOLICITED_LIMIT if unsolicited_limit else WorkerEvent.STREAM_BROKE)
         _LOG.warning("a stream to a worker broke", worker=self.name, address=connection.address, next=why)
 
     # ----------------------------------------------------------------------------------------- its availability
 
     def listen(self, listener: Callable[[], object]) -> None:
-        """Call this whenever somebody is connected, described or lost."""
+        """See DescribableChannel."""
         self._listeners.append(listener)
 
     def unlisten(self, listener: Callable[[], object]) -> None:
-        """Don't any more."""
+        """See DescribableChannel."""
         self._listeners.remove(listener)
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection at this moment, described or not."""
+        """Whether there is a connection, described or not."""
         return any(connection.state in {State.DESCRIBING, State.READY} for connection in self._endpoints.connections())
 
     def described(self) -> dict[Description, int]:
-        """Which descriptions the connections have that may be called, and how many have each."""
+        """See DescribableChannel."""
         counted: dict[Description, int] = {}
         for connection in self._endpoints.connections():
             if connection.description is not None and connection.is_serving:
@@ -312,26 +306,26 @@ class GrpcWorker:
         return counted
 
     def all_with(self, description: Description) -> tuple[DescribeClient, ...]:
-        """Whom to call about settings: the connections on which this was said."""
-        return tuple(each.describer for each in self._endpoints.connections() if each.description is description)
+        """See DescribableChannel: the connections with this description."""
+        return tuple(each.describe_client for each in self._endpoints.connections() if each.description is description)
 
-    def _look(self) -> None:
-        """Something has changed: see who may be called, and who waits for that."""
+    def _update(self) -> None:
+        """Something has changed: determine which endpoints can be called, and send waiting calls."""
         if self._is_closed:
             return
         for endpoint in self._endpoints.endpoints:
-            endpoint.look()
+            endpoint.update()
         self._ring = [endpoint for endpoint in self._endpoints.endpoints if endpoint.can_be_called]
         self._last = None
         connections = self._endpoints.connections()
         self.live = tuple({each.description: None for each in connections if each.description is not None})
         self.is_doubted = any(each.is_doubted for each in connections)
         self._report_usable(sum(connection.can_be_called for connection in connections))
-        for calling in tuple(self._waiting):
-            if calling in self._waiting:
-                alarm = self._waiting.pop(calling)
+        for retrying in tuple(self._waiting):
+            if retrying in self._waiting:
+                alarm = self._waiting.pop(retrying)
                 alarm.cancel()
-                self._wait_or_fail(calling)
+                self._wait_or_fail(retrying)
         for listener in tuple(self._listeners):
             listener()
 
@@ -342,7 +336,7 @@ class GrpcWorker:
         self._events.count(WORKER_CONNECTIONS, self.name, amount=usable - before)
         self.count(WorkerEvent.CONNECTED if usable > before else WorkerEvent.DISCONNECTED, abs(usable - before))
         if not usable:
-            _LOG.warning("a worker is lost: no connection to it may be asked", worker=self.name, target=self.target)
+            _LOG.warning("a worker is lost: it has no callable connection", worker=self.name, target=self.target)
 
     def _connect(self, address: str, channel: grpc.aio.Channel) -> Connection:
         return Connection(
@@ -354,10 +348,10 @@ class GrpcWorker:
             failures=self._failures,
             backlog=self._backlog,
             limits=self._limits,
-            reading=self._reading,
+            read_outcome=self._read_outcome,
         )
 
-    def _opened(self, address: str, policy: str) -> None:
+    def _circuit_opened(self, address: str, policy: str) -> None:
         self.count(WorkerEvent.CIRCUIT_OPENED)
         _LOG.warning(
             "circuit breaker opened: most of the latest calls were lost, late or failed",
@@ -370,15 +364,15 @@ class GrpcWorker:
     # --------------------------------------------------------------------------------------------------- end
 
     async def idle(self) -> None:
-        """Return when nothing is open. Each call has its deadline, so this ends."""
+        """Return when no call is open. Each call has its deadline, so this ends."""
         while self._open:
             await self._idle.wait()
 
     async def close(self) -> None:
-        """Break off what is open, and all connections."""
+        """Cancel the open calls, and close all connections."""
         self._is_closed = True
-        for calling in tuple(self._open):
-            calling.cancel()
+        for retrying in tuple(self._open):
+            retrying.cancel()
         await self._endpoints.close()
         self._events.count(WORKER_CONNECTIONS, self.name, amount=-self._usable)
         self._events.worker_removed(self.name)

@@ -65,7 +65,7 @@ class Bridge:
             dialer=Dialer(target, limits, WorkerCredentials(stream, worker.tls, worker.directory)),
             connections=worker.connections,
             events=events,
-            reading=unchanged,
+            read_outcome=unchanged,
         )
         self._consumer = Consumer(
             address,

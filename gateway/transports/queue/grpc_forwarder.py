@@ -22,7 +22,7 @@ from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
 from gateway.transports.descriptions import Description
 from gateway.transports.grpc.worker import GrpcWorker
-from gateway.transports.messages import PHASES, Meaningless
+from gateway.transports.messages import PHASES, InvalidHint
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue.handler import ConsumerDescription, HandlerResult
@@ -47,9 +47,9 @@ class _NoVerdict(Failure, frozen=True, kw_only=True):
     outcome: pb.Outcome
 
 
-def unchanged(call: PolicyCall, outcome: pb.Outcome, *, characters: int, meaningless: Meaningless) -> Answer:
-    """An outcome unchanged: a ``Reading`` for ``GrpcWorker``."""
-    del call, characters, meaningless
+def unchanged(call: PolicyCall, outcome: pb.Outcome, *, characters: int, invalid_hint: InvalidHint) -> Answer:
+    """An outcome unchanged: a ``OutcomeReader`` for ``GrpcWorker``."""
+    del call, characters, invalid_hint
     if outcome.WhichOneof("verdict") in {None, "failure"}:
         return _NoVerdict(reason=Reason.WORKER_FAILURE, message="", outcome=outcome)
     return _Verdict(outcome=outcome)
@@ -59,7 +59,7 @@ class GrpcForwarder:
     """A Handler that calls a gRPC worker.
 
     Args:
-        worker: whose ``reading`` is ``unchanged``.
+        worker: whose ``read_outcome`` is ``unchanged``.
     """
 
     def __init__(self, worker: GrpcWorker) -> None:

@@ -1,1 +1,1 @@
-"""How an existing admission webhook is called: an HTTPS POST, as kube-apiserver sends it."""
+"""Calls an existing admission webhook: an HTTPS POST, as kube-apiserver sends it."""

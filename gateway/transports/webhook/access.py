@@ -1,19 +1,19 @@
-"""What the gateway proves itself with at an existing webhook, and where it finds it: given to the process, once.
+"""The gateway's credentials for existing webhooks, and the addresses that replace DNS. Set once per process.
 
-kube-apiserver takes its credentials for webhooks from a kubeconfig whose users are named after webhooks. Here the same
-files give the same credentials. Of the users, the first counts whose name is (authenticationInfoResolver,
+kube-apiserver takes its credentials for webhooks from a kubeconfig whose users are named after webhooks. The same files
+give the gateway the same credentials. It uses the first user with one of these names (authenticationInfoResolver,
 k8s.io/apiserver, pkg/util/webhook/authentication.go):
 
-1. ``HOST:PORT`` of the webhook, as its url has it (port 443 if it has none); of a service ``NAME.NAMESPACE.svc:PORT``.
-2. ``*.REST``, the rest being what stands behind the first dot, then behind the second, and so on, always with the port.
-3. Where the port is 443: the same two without ``:443``.
+1. ``HOST:PORT`` of the webhook, as in its url (port 443 if it has none); of a service ``NAME.NAMESPACE.svc:PORT``.
+2. ``*.REST``, where REST is the part after the first dot, then after the second, and so on, always with the port.
+3. If the port is 443: the same two without ``:443``.
 4. ``*``.
 5. The user of the current context.
 
-Without any of these nothing at all is sent. (kube-apiserver has one more, between 3 and 4: for itself,
-``kubernetes.default.svc:443``, the credentials of its own pod. The gateway's are for its own work, and not shown.)
+If there is none, the gateway sends no credentials. (kube-apiserver has one more rule, between 3 and 4: for itself,
+``kubernetes.default.svc:443``, it uses the credentials of its own pod. The gateway never sends its pod's credentials.)
 
-A user is taken as a whole: one that is found and empty is anonymous, whatever stands further down.
+A user is used as a whole: a user without credentials is anonymous, even if a later name has some.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,14 +30,14 @@ _HTTPS: Final = "443"
 
 
 class AccessError(Exception):
-    """Options or files that say nothing usable about access to webhooks. ``str(error)``: which, what, what to do."""
+    """Invalid options or files about access to webhooks. ``str(error)``: which one, the error, and what to do."""
 
 
 class Credentials(Redacted, Struct, frozen=True, kw_only=True):
     """A user of a kubeconfig; empty: anonymous.
 
-    ``certificate`` and ``key`` are PEM, and go before ``certificate_file`` and ``key_file``, which are read again when
-    they change; so is ``token_file``, which goes before ``token`` as long as it can be read.
+    ``certificate`` and ``key`` are PEM, and take precedence over ``certificate_file`` and ``key_file``, which are read
+    again when they change; so is ``token_file``, which takes precedence over ``token`` while it can be read.
     """
 
     certificate: bytes = b""
@@ -60,7 +60,7 @@ class Users(Struct, frozen=True, kw_only=True):
     current: Credentials | None = None
 
     def of(self, target: str) -> Credentials:
-        """Who the gateway is at ``HOST:PORT``."""
+        """The credentials for ``HOST:PORT``."""
         for name in _names(target):
             found = self.named.get(name)
             if found is not None:
@@ -69,8 +69,8 @@ class Users(Struct, frozen=True, kw_only=True):
 
 
 class WebhookAccess(Struct, frozen=True, kw_only=True):
-    """``mutating`` and ``validating`` are the users for either kind of call. ``resolved`` says of some (host, port),
-    host in lower case, which (host, port) is to be dialled instead.
+    """``mutating`` and ``validating`` are the users for each kind of call. ``resolved`` maps (host, port), with the
+    host in lower case, to the (host, port) that is dialled instead.
     """
 
     mutating: Users = field(default_factory=Users)
@@ -78,17 +78,17 @@ class WebhookAccess(Struct, frozen=True, kw_only=True):
     resolved: Mapping[HostPort, HostPort] = field(default_factory=dict)
 
     def credentials(self, phase: Phase, target: str) -> Credentials:
-        """Who the gateway is in a phase at ``HOST:PORT``."""
+        """The credentials for ``HOST:PORT`` in a phase."""
         return (self.mutating if phase is Phase.MUTATING else self.validating).of(target)
 
 
 def join_host_port(host: str, port: int | str) -> str:
-    """Go's net.JoinHostPort: whatever has a colon in it is put into brackets, even if it is in brackets."""
+    """Go's net.JoinHostPort: a host with a colon is put into brackets, even if it is in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _names(target: str) -> Iterator[str]:
-    """What a user may be called, the best name first."""
+    """The names of a user that apply to a target, in order of precedence."""
     yield target
     yield from _suffixes(target)
     host = _host_of_https(target)
@@ -105,7 +105,7 @@ def _suffixes(target: str) -> Iterator[str]:
 
 
 def _host_of_https(target: str) -> str | None:
-    """The host, where Go's net.SplitHostPort finds one with port 443."""
+    """The host, if Go's net.SplitHostPort finds one with port 443."""
     host, colon, port = target.rpartition(":")
     if not colon or port != _HTTPS:
         return None

@@ -1,8 +1,8 @@
-"""The file that kube-apiserver is given as --admission-control-config-file, as far as it is about webhooks.
+"""Reads the file of kube-apiserver's --admission-control-config-file, as far as it is about webhooks.
 
-An AdmissionConfiguration has a configuration for each admission plugin, in place or in a file of its own. Those of
+An AdmissionConfiguration has a configuration for each admission plugin, inline or in a separate file. Those of
 MutatingAdmissionWebhook and ValidatingAdmissionWebhook name a kubeconfig each: the two kinds of calls may have
-different credentials. All other plugins are kube-apiserver's own affair.
+different credentials. All other plugins are ignored.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ _WEBHOOKS: Final = ("apiVersion", "kind", "kubeConfigFile")
 
 
 def read_admission_configuration(path: Path) -> WebhookAccess:
-    """The credentials for webhooks that an AdmissionConfiguration leads to.
+    """The credentials for webhooks in the kubeconfigs that an AdmissionConfiguration names.
 
     Raises:
         AccessError: it, or a file that it names, cannot be read or used.
@@ -62,7 +62,7 @@ def _users(plugin: Field | None, document: Field, path: Path) -> Users:
 def _kubeconfig(configuration: Field) -> str:
     if not configuration.get("staticManifestsDir").absent:
         configuration.get("staticManifestsDir").refuse(
-            "these manifests are kube-apiserver's; give the gateway such files with --policies, and leave the field out"
+            "static manifests are for kube-apiserver; pass such files with --policies, and remove this field"
         )
     configuration.mapping((*_WEBHOOKS, "staticManifestsDir"))
     require_type(configuration, {f"{_GROUP}/v1"}, {"WebhookAdmissionConfiguration"})

@@ -1,11 +1,11 @@
-"""One call put to a webhook: the call, and what may follow it within the same deadline, with the same bytes.
+"""One call of a webhook, and its retries within the same deadline, with the same bytes:
 
-* The status is 429 or 5xx with ``Retry-After: N``: again after N seconds, ``webhook_attempts`` calls at most. Where N
-  is more than the time left, the call fails at once, with what the webhook said.
-* The status is 307 or 308, to the same host and port: again there, ten times at most.
-* A connection that had been idle turns out to be closed, and nothing came back: again once, on another one.
+* After status 429 or 5xx with ``Retry-After: N``, after N seconds, up to ``webhook_attempts`` attempts. If N is more
+  than the remaining time, the call fails at once, with the webhook's status.
+* After status 307 or 308 to the same host and port, at that URL, up to ten times.
+* If an idle connection turns out to be closed before any response, once, on another connection.
 
-A call with side effects is sent once. (A redirect says that it was not carried out, so it is followed all the same.)
+A call with side effects is sent once. (A redirect means that it was not executed, so it is followed.)
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from gateway.transports.limits import TransportLimits
 from gateway.transports.reviews import review_answer
 from gateway.transports.webhook.client import Client, Post, Received
 from gateway.transports.webhook.endpoint import WebhookEndpoint
-from gateway.transports.webhook.failures import AskError, Failures
+from gateway.transports.webhook.failures import Failures, WebhookCallError
 from gateway.transports.webhook.media import MediaTypeError, media_type
-from gateway.transports.webhook.statuses import SUCCESSES, status_words
+from gateway.transports.webhook.statuses import SUCCESSES, status_message
 from gateway.transports.webhook.webhook_tls import WebhookTls
 from gateway.transports.worker_channel import Answered
 
@@ -35,7 +35,7 @@ REDIRECTS: Final = 10
 """Go's http.Client: "stopped after 10 redirects"."""
 
 LARGE_ANSWER: Final = 262_144
-"""Bytes of an answer that is read in a thread: below it reading takes less than some five milliseconds."""
+"""Bytes from which an answer is parsed in a thread: below, parsing takes less than five milliseconds."""
 
 _GROUP: Final = "admission.k8s.io/"
 _SECONDS: Final = re.compile(r"[+-]?[0-9]{1,9}")
@@ -46,7 +46,7 @@ _SERVER_ERROR: Final = 500
 
 
 def review_body(document: bytes, uid: str, version: str) -> bytes:
-    """The AdmissionReview that puts a document, as kube-apiserver writes it: the uid first, a line end last."""
+    """The AdmissionReview of a document, as kube-apiserver writes it: the uid first, a line end last."""
     members = document[1:] if document.startswith(b"{}") else b"," + document[1:]
     return b'{"kind":"AdmissionReview","apiVersion":"%b%b","request":{"uid":"%b"%b}\n' % (
         _GROUP.encode(),
@@ -57,30 +57,30 @@ def review_body(document: bytes, uid: str, version: str) -> bytes:
 
 
 class Webhook(Protocol):
-    """The worker that is called, as one call to it sees it."""
+    """The worker, as seen by one of its calls."""
 
     async def answer(self, call: "WebhookCall") -> Answer:
-        """What the webhook says to a call, or why it says nothing."""
+        """The webhook's answer to a call, or the failure."""
 
     def internal(self, policy_call: PolicyCall, error: Exception) -> Failure:
-        """A mistake of ours."""
+        """The failure for an error in the gateway."""
 
-    def left(self, call: "WebhookCall") -> None:
-        """A call is not open any more."""
+    def finished(self, call: "WebhookCall") -> None:
+        """A call has ended."""
 
 
 class WebhookCall:
-    """One call while it is open: calls the webhook once, and again where that is due.
+    """One open call, with its retries.
 
     Args:
         webhook: the worker.
-        call: the call.
-        answered: told the answer once, unless it is cancelled.
-        refusal: why the worker does not take it on; None: it does.
+        policy_call: the call.
+        answered: called once with the answer, unless the call is cancelled.
+        refusal: the failure if a limit is reached; None: the call is made.
         version: of the AdmissionReview, without its group.
-        endpoint: where the webhook is.
+        endpoint: the webhook's URL.
         client: has the connections.
-        failures: names what goes wrong.
+        failures: converts errors to failures.
         limits: see TransportLimits.
     """
 
@@ -111,84 +111,84 @@ class WebhookCall:
         self._version = version
         self.url = endpoint.with_timeout(min(policy_call.deadline - monotonic(), policy_call.policy.timeout))
         self._body = b""
-        self._renewed = False
-        self.again = 0
-        """How many calls there were beside the first one."""
+        self._has_reconnected = False
+        self.retries = 0
+        """The attempts after the first one."""
         self.task = asyncio.get_running_loop().create_task(self._run())
-        # One that is cancelled before it begins never gets to its own end.
-        self.task.add_done_callback(lambda _: webhook.left(self))
+        # A task that is cancelled before it starts does not run its own end.
+        self.task.add_done_callback(lambda _: webhook.finished(self))
 
     def cancel(self) -> None:
-        """It is not waited for any more. A call with side effects goes on to its end."""
+        """Stop the call; its answer is not needed any more. A call with side effects continues to its end."""
         self._is_awaited = False
         if self.call.cancellable:
             self.task.cancel()
 
-    def break_off(self) -> None:
-        """It ends, whatever it is."""
+    def abort(self) -> None:
+        """Stop the call, even one with side effects."""
         self._is_awaited = False
         self.task.cancel()
 
     async def _run(self) -> None:
         try:
             answer = self._refusal or await self._webhook.answer(self)
-        except Exception as error:  # noqa: BLE001 - logged; whatever it is, somebody waits for an answer
+        except Exception as error:  # noqa: BLE001 - logged; a review waits for an answer
             answer = self._webhook.internal(self.call, error)
-        self._webhook.left(self)
+        self._webhook.finished(self)
         if not self._is_awaited:
             return
         try:
             self._answered(self.call, answer)
-        except Exception:  # noqa: BLE001 - logged: one listener's mistake costs nobody else an answer
-            _LOG.exception("telling an answer failed inside the gateway", uid=self.call.uid)
+        except Exception:  # noqa: BLE001 - logged: an error in one listener must not affect other calls
+            _LOG.exception("delivering an answer failed inside the gateway", uid=self.call.uid)
 
-    async def answer(self, proof: WebhookTls) -> Answer:
-        """What the webhook says. The caller sets the deadline.
+    async def answer(self, tls: WebhookTls) -> Answer:
+        """The webhook's answer. The caller sets the deadline.
 
         Raises:
-            AskError: it says nothing that can be followed.
+            WebhookCallError: the call failed.
         """
         self._body = review_body(self.call.document.content, self._uid, self._version)
         redirects = 0
         url = self.url
         while True:
-            received = await self._called(url, proof)
+            received = await self._post(url, tls)
             if received.status in SUCCESSES:
                 return await self._read(received)
             location = received.location
             if received.status in _FOLLOWED and location:
-                moved = self._endpoint.moved(url, location)
-                if moved is None:
-                    raise AskError(self._failures.redirected(self._name, url, received.status, location))
+                redirected = self._endpoint.redirect_url(url, location)
+                if redirected is None:
+                    raise WebhookCallError(self._failures.redirected(self._name, url, received.status, location))
                 redirects += 1
                 if redirects > REDIRECTS:
-                    raise AskError(self._failures.too_many_redirects(self._name, url, REDIRECTS))
-                url = moved
+                    raise WebhookCallError(self._failures.too_many_redirects(self._name, url, REDIRECTS))
+                url = redirected
                 continue
             if received.status in _NOT_FOLLOWED and location:
-                raise AskError(self._failures.redirected(self._name, url, received.status, location))
+                raise WebhookCallError(self._failures.redirected(self._name, url, received.status, location))
             seconds = self._retry_after(received)
             if seconds is None:
-                raise AskError(self._status(received))
+                raise WebhookCallError(self._status(received))
             await asyncio.sleep(seconds)
-            self.again += 1
+            self.retries += 1
             url = self.url
 
-    async def _called(self, url: str, proof: WebhookTls) -> Received:
+    async def _post(self, url: str, tls: WebhookTls) -> Received:
         post = Post(name=self._name, url=url, body=self._body, traceparent=self.call.traceparent)
         try:
-            return await self._client.post(post, proof)
-        except AskError as error:
-            if not error.untouched or not self.call.cancellable or self._renewed:
+            return await self._client.post(post, tls)
+        except WebhookCallError as error:
+            if not error.stale_connection or not self.call.cancellable or self._has_reconnected:
                 raise
-        self._renewed = True
-        self.again += 1
-        return await self._called(url, proof)
+        self._has_reconnected = True
+        self.retries += 1
+        return await self._post(url, tls)
 
     def _retry_after(self, received: Received) -> float | None:
-        """In how many seconds to call again; None: not at all."""
-        is_called_for = received.status == _TOO_MANY_REQUESTS or received.status >= _SERVER_ERROR
-        if not is_called_for or not self.call.cancellable or self.again + 1 >= self._limits.webhook_attempts:
+        """The seconds until the next attempt; None: there is none."""
+        is_retriable = received.status == _TOO_MANY_REQUESTS or received.status >= _SERVER_ERROR
+        if not is_retriable or not self.call.cancellable or self.retries + 1 >= self._limits.webhook_attempts:
             return None
         if _SECONDS.fullmatch(received.retry_after) is None:
             return None
@@ -196,8 +196,8 @@ class WebhookCall:
         return seconds if monotonic() + seconds < self.call.deadline else None
 
     def _status(self, received: Received) -> Failure:
-        words = status_words(received.status, received.content_type, received.body)
-        return self._failures.status(self._name, received.status, words)
+        message = status_message(received.status, received.content_type, received.body)
+        return self._failures.status(self._name, received.status, message)
 
     async def _read(self, received: Received) -> Answer:
         try:
@@ -208,12 +208,12 @@ class WebhookCall:
         if not received.body:
             return self._failures.empty(self._name, received.status, received.content_type)
         if len(received.body) < LARGE_ANSWER:
-            return self._reviewed(received.body)
+            return self._review_answer(received.body)
         if most_values(received.body) > self._limits.webhook_answer_values:
             return self._failures.too_many_values(self._name, self._limits.webhook_answer_values)
-        return await asyncio.to_thread(self._reviewed, received.body)
+        return await asyncio.to_thread(self._review_answer, received.body)
 
-    def _reviewed(self, body: bytes) -> Answer:
+    def _review_answer(self, body: bytes) -> Answer:
         return review_answer(
             self._name,
             body,

@@ -1,8 +1,8 @@
 """The connections to one webhook, and one POST over them, as kube-apiserver sends it.
 
 HTTP/1.1, one call at a time on a connection, no pipelining. Connections are kept while they are idle, but no more than
-``webhook_idle_connections``, and no longer than ``webhook_idle_seconds``. A call that is broken off, by its deadline or
-because nobody waits any more, closes its connection, which is how a webhook hears of it.
+``webhook_idle_connections``, and no longer than ``webhook_idle_seconds``. A call that is cancelled, by its deadline or
+by its review, closes its connection, which is how the webhook notices it.
 
 The headers are always exactly these, in this order: Host, User-Agent, Content-Length, Accept, Content-Type,
 [Authorization], [Traceparent], Accept-Encoding. No proxy, no cookies.
@@ -24,19 +24,19 @@ from yarl import URL
 
 from gateway.transports.limits import TransportLimits
 from gateway.transports.webhook.content import GzipError, TooLargeError, read_content
-from gateway.transports.webhook.failures import AskError, Failures
+from gateway.transports.webhook.failures import Failures, WebhookCallError
 from gateway.transports.webhook.host_overrides import HostOverrides
 from gateway.transports.webhook.webhook_tls import WebhookTls
 
 _USER_AGENT: Final = "kube-apiserver-admission"
 _HEADER_BYTES: Final = 65_536
-"""Of one header of an answer. A proxy before the webhook may set many; aiohttp's own 8 KB are for servers."""
+"""The maximum size of one header of an answer; aiohttp's default of 8 KB is for servers."""
 _DNS_SECONDS: Final = 10
-"""How long addresses are kept: a webhook that moved is found by the next call or the one after."""
+"""How long resolved addresses are cached: until then, calls use the old addresses of a webhook."""
 
 
 class Post(Struct, frozen=True, kw_only=True):
-    """A call: to whom it is known as ``name``, and what is sent where."""
+    """One HTTP request; ``name`` is the webhook's, for messages."""
 
     name: str
     url: str
@@ -45,7 +45,7 @@ class Post(Struct, frozen=True, kw_only=True):
 
 
 class Received(Struct, frozen=True, kw_only=True):
-    """What came back, whatever its status; ``location`` and ``retry_after`` are headers."""
+    """A response with any status; ``location`` and ``retry_after`` are headers."""
 
     status: int
     content_type: str
@@ -59,17 +59,17 @@ class Client:
 
     Args:
         authority: the Host header.
-        places: where names are.
+        overrides: resolves host names.
         limits: see TransportLimits.
-        failures: names what goes wrong.
-        hold: counts bytes of an answer that are held now.
-        connections: hears of each connection: 1 more, or -1.
+        failures: converts errors to failures.
+        hold: called with each change of the bytes of answers in memory.
+        connections: called with each change of the number of connections: 1 or -1.
     """
 
     def __init__(
         self,
         authority: str,
-        places: HostOverrides,
+        overrides: HostOverrides,
         limits: TransportLimits,
         failures: Failures,
         *,
@@ -83,7 +83,7 @@ class Client:
         tracing = aiohttp.TraceConfig()
         tracing.on_connection_reuseconn.append(_reused)
         self._session = aiohttp.ClientSession(
-            connector=_Connections(places, limits, connections),
+            connector=_Connections(overrides, limits, connections),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=limits.webhook_connect_seconds),
@@ -93,11 +93,11 @@ class Client:
             max_field_size=_HEADER_BYTES,
         )
 
-    async def post(self, post: Post, proof: WebhookTls) -> Received:
-        """Send it, and read all of the answer. The caller sets the deadline.
+    async def post(self, post: Post, tls: WebhookTls) -> Received:
+        """Send a request, and read the whole response. The caller sets the deadline.
 
         Raises:
-            AskError: there is no answer, or none that can be read.
+            WebhookCallError: there is no valid response.
         """
         trip = SimpleNamespace(reused=False)
         try:
@@ -105,26 +105,26 @@ class Client:
             async with self._session.post(
                 url,
                 data=post.body,
-                headers=self._headers(post, proof),
+                headers=self._headers(post, tls),
                 skip_auto_headers=(hdrs.USER_AGENT, hdrs.CONTENT_TYPE),
-                ssl=proof.context,
+                ssl=tls.context,
                 allow_redirects=False,
                 trace_request_ctx=trip,
             ) as response:
                 return await self._received(post, response)
         except (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError) as error:
             failure = self._failures.of(
-                post.name, post.url, error, shows_certificate=proof.shows_certificate, reused=trip.reused
+                post.name, post.url, error, has_client_certificate=tls.has_client_certificate, reused=trip.reused
             )
-            raise AskError(failure, untouched=trip.reused and _nothing_came(error)) from None
+            raise WebhookCallError(failure, stale_connection=trip.reused and _nothing_came(error)) from None
         except (ValueError, OverflowError) as error:
-            raise AskError(self._failures.unusable(post.name, self._failures.one_line(str(error)))) from None
+            raise WebhookCallError(self._failures.unusable(post.name, self._failures.one_line(str(error)))) from None
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
 
-    def _headers(self, post: Post, proof: WebhookTls) -> dict[str, str]:
+    def _headers(self, post: Post, tls: WebhookTls) -> dict[str, str]:
         headers: dict[str, str] = {
             hdrs.HOST: self._authority,
             hdrs.USER_AGENT: _USER_AGENT,
@@ -132,8 +132,8 @@ class Client:
             hdrs.ACCEPT: "application/json, */*",
             hdrs.CONTENT_TYPE: "application/json",
         }
-        if proof.authorization:
-            headers[hdrs.AUTHORIZATION] = proof.authorization
+        if tls.authorization:
+            headers[hdrs.AUTHORIZATION] = tls.authorization
         if post.traceparent:
             headers["Traceparent"] = post.traceparent
         headers[hdrs.ACCEPT_ENCODING] = "gzip"
@@ -144,12 +144,12 @@ class Client:
         is_gzip = coding.lower() == "gzip"
         if coding and not is_gzip and coding.lower() != "identity":
             response.close()
-            raise AskError(self._failures.packed(post.name, coding))
+            raise WebhookCallError(self._failures.unsupported_encoding(post.name, coding))
         pieces: list[bytes] = []
         held = 0
         limit = self._limits.webhook_answer_bytes
         try:
-            # Each piece is taken off the connection before the next one is waited for.
+            # aclosing, so that an error while the body is read closes the decompression too.
             async with aclosing(read_content(response.content.iter_any(), gzip=is_gzip, limit=limit)) as content:
                 async for piece in content:
                     self._hold(len(piece))
@@ -157,9 +157,9 @@ class Client:
                     pieces.append(piece)
             body = b"".join(pieces)
         except TooLargeError:
-            raise AskError(self._failures.too_large(post.name, limit)) from None
+            raise WebhookCallError(self._failures.too_large(post.name, limit)) from None
         except GzipError:
-            raise AskError(self._failures.broken_gzip(post.name)) from None
+            raise WebhookCallError(self._failures.broken_gzip(post.name)) from None
         finally:
             self._hold(-held)
             if not response.content.at_eof():
@@ -174,14 +174,14 @@ class Client:
 
 
 class _Connections(aiohttp.TCPConnector):
-    """aiohttp's pool, with a bound of its idle connections, which aiohttp does not know."""
+    """aiohttp's pool, with a limit of its idle connections, which aiohttp does not have."""
 
-    def __init__(self, places: HostOverrides, limits: TransportLimits, changed: Callable[[int], None]) -> None:
+    def __init__(self, overrides: HostOverrides, limits: TransportLimits, changed: Callable[[int], None]) -> None:
         super().__init__(
             limit=limits.webhook_connections,
             keepalive_timeout=limits.webhook_idle_seconds,
             ttl_dns_cache=_DNS_SECONDS,
-            resolver=places,
+            resolver=overrides,
         )
         self._most_idle = limits.webhook_idle_connections
         self._report_changed = changed
@@ -189,7 +189,7 @@ class _Connections(aiohttp.TCPConnector):
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         ends = should_close or protocol.should_close or sum(map(len, self._conns.values())) >= self._most_idle
         if ends and not self._closed:
-            # Not closed politely: TLS would wait for the other side's goodbye, and one that hangs says none.
+            # Aborted, not closed: TLS would wait for the peer's close_notify, and a peer that hangs sends none.
             protocol.abort()
         super()._release(key, protocol, should_close=ends)
 
@@ -197,7 +197,7 @@ class _Connections(aiohttp.TCPConnector):
         self,
         req: ClientRequest,
         traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - as aiohttp has it
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
     ) -> ResponseHandler:
         protocol = await super()._create_connection(req, traces, timeout)
         closed = protocol.closed
@@ -208,7 +208,7 @@ class _Connections(aiohttp.TCPConnector):
 
     def _lost(self, closed: asyncio.Future[None]) -> None:
         if not closed.cancelled():
-            closed.exception()  # nobody else asks for it
+            closed.exception()  # retrieved, so that asyncio does not log it
         self._report_changed(-1)
 
 

@@ -1,8 +1,8 @@
-"""The body of an answer, read into memory: bounded, and unpacked where it is gzip.
+"""Reads the body of an answer into memory: limited in size, and decompressed if it is gzip.
 
-``webhook_answer_bytes`` counts what comes out; of what comes in no more is read either. So a few kilobytes that unpack
-to gigabytes end as soon as the bound is passed, and an answer without end ends there or at the call's deadline. What is
-held counts for the worker's backlog (``worker_backlog_bytes``) until the answer is read.
+``webhook_answer_bytes`` limits the decompressed size and the received size. So reading stops at the limit, also for a
+few kilobytes that decompress to gigabytes, and for an endless answer there or at the call's deadline. Bytes in memory
+count for the worker's backlog (``worker_backlog_bytes``) until the answer is read.
 """
 
 import asyncio
@@ -12,65 +12,65 @@ from typing import Final
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _STEP: Final = 1_048_576
-"""Bytes that are unpacked at a time: a few milliseconds, then the others have their turn."""
+"""Bytes that are decompressed at a time: a few milliseconds, then other tasks run."""
 
 
 class TooLargeError(Exception):
-    """More bytes than may be read."""
+    """The body is larger than the limit."""
 
 
 class GzipError(Exception):
-    """It is said to be gzip, and is not, or not all of it."""
+    """The body is declared as gzip, and is invalid or truncated."""
 
 
 async def read_content(chunks: AsyncIterator[bytes], *, gzip: bool, limit: int) -> AsyncGenerator[bytes, None]:
-    """The pieces of a body, unpacked.
+    """The pieces of a body, decompressed.
 
     Args:
-        chunks: as they come.
-        gzip: whether to unpack them.
-        limit: bytes that the body may have, packed or not.
+        chunks: as received.
+        gzip: whether to decompress them.
+        limit: the maximum size of the body, compressed and decompressed.
 
     Raises:
         TooLargeError, GzipError: see there.
     """
-    unpacking = _Unpacking() if gzip else None
-    came = left = limit
+    decompressor = _GzipDecompressor() if gzip else None
+    left_compressed = left = limit
     async for chunk in chunks:
-        came -= len(chunk)
-        if came < 0:
+        left_compressed -= len(chunk)
+        if left_compressed < 0:
             raise TooLargeError
-        for piece in (chunk,) if unpacking is None else unpacking.pieces(chunk):
+        for piece in (chunk,) if decompressor is None else decompressor.pieces(chunk):
             left -= len(piece)
             if left < 0:
                 raise TooLargeError
-            if unpacking is not None and len(piece) == _STEP:
+            if decompressor is not None and len(piece) == _STEP:
                 await asyncio.sleep(0)
             yield piece
-    if unpacking is not None:
-        unpacking.end()
+    if decompressor is not None:
+        decompressor.end()
 
 
-class _Unpacking:
+class _GzipDecompressor:
     """gzip, one member after another (RFC 1952), a step at a time."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP)
-        self._is_begun = False
+        self._has_begun = False
 
-    def pieces(self, packed: bytes) -> Iterator[bytes]:
-        while packed:
+    def pieces(self, compressed: bytes) -> Iterator[bytes]:
+        while compressed:
             if self._member.eof:
                 self._member = zlib.decompressobj(_GZIP)
-            self._is_begun = True
+            self._has_begun = True
             try:
-                piece = self._member.decompress(packed, _STEP)
+                piece = self._member.decompress(compressed, _STEP)
             except zlib.error as error:
                 raise GzipError(str(error)) from None
-            packed = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+            compressed = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
             if piece:
                 yield piece
 
     def end(self) -> None:
-        if self._is_begun and not self._member.eof:
-            raise GzipError("it ends in the middle")
+        if self._has_begun and not self._member.eof:
+            raise GzipError("truncated")

@@ -1,9 +1,9 @@
-"""The URL of a webhook, as kube-apiserver makes it of a clientConfig; nothing else in the gateway reads one for a call.
+"""The URL of a webhook, as kube-apiserver makes it from a clientConfig.
 
 * A service is ``https://NAME.NAMESPACE.svc:PORT``, always with its port, and its path.
-* A url keeps its host as it is written. Its path is taken apart and put together again by Go (path.Join, url.String):
-  no empty segments, no ``..``, no slash at the end, and escaped in Go's own way.
-* Behind the path stands ``?timeout=Ns``.
+* A url keeps its host unchanged. Its path is normalized like Go's path.Join and url.String do: no empty segments, no
+  ``..``, no slash at the end, and Go's escaping.
+* The query is ``?timeout=Ns``.
 """
 
 import posixpath
@@ -17,20 +17,20 @@ from gateway.policies.workers.urls import parse_url
 from gateway.transports.webhook.access import join_host_port
 
 LONGEST_TIMEOUT: Final = 30
-"""Seconds: the longest timeoutSeconds that Kubernetes knows."""
+"""Seconds: the longest timeoutSeconds that Kubernetes allows."""
 
 _HTTPS: Final = 443
 _PATH_END: Final = re.compile(r"[?#]")
 
 _PLAIN: Final = "$&+,/:;=@-_.~"
-"""What Go leaves as it is in a path (net/url, shouldEscape with encodePath), besides letters and digits."""
+"""The characters besides letters and digits that Go does not escape in a path (net/url, shouldEscape, encodePath)."""
 
 
 class WebhookEndpoint:
-    """Where one webhook is.
+    """The URL of one webhook.
 
-    ``authority`` is host and port as the Host header has them, ``target`` the same as users of a kubeconfig are named,
-    ``host`` and ``port`` what is connected to, ``url`` all of it without a query.
+    ``authority`` is host and port in the Host header, ``target`` in the names of a kubeconfig's users, ``host`` and
+    ``port`` are those to connect to, ``url`` is the whole URL without a query.
     """
 
     def __init__(self, target: WebhookTarget) -> None:
@@ -48,11 +48,11 @@ class WebhookEndpoint:
         self.url = f"https://{self.authority}{_joined(path)}"
 
     def with_timeout(self, left: float) -> str:
-        """The URL of a call that may take so long: ``?timeout=`` is the time left, rounded up to whole seconds."""
+        """The URL of a call: ``?timeout=`` is the remaining time, rounded up to whole seconds."""
         return f"{self.url}?timeout={min(max(ceil(left), 1), LONGEST_TIMEOUT)}s"
 
-    def moved(self, url: str, location: str) -> str | None:
-        """The URL to which a redirect leads from ``url``; None if that is not at this webhook's own host and port."""
+    def redirect_url(self, url: str, location: str) -> str | None:
+        """The target of a redirect from ``url``; None if its host and port are not those of this webhook."""
         try:
             joined = urljoin(url, location)
             split = urlsplit(joined)

@@ -1,7 +1,7 @@
-"""Where a webhook is dialled: by DNS, or where ``--resolve`` says, as curl's option of this name.
+"""The address of a webhook: from DNS, or from ``--resolve``, as in curl's option of this name.
 
-Only the place changes. Name, certificate and credentials stay those of the webhook: ``name.namespace.svc`` is reached
-outside of its cluster as it is inside.
+Only the address changes. Host name, certificate and credentials stay those of the webhook, so a gateway outside of the
+cluster calls ``name.namespace.svc`` as one inside does.
 """
 
 import ipaddress
@@ -18,24 +18,26 @@ _FORM = "NAME:PORT=HOST:PORT, as in judge.hooks.svc:443=127.0.0.1:8443"
 _LONGEST_NAME = 253
 
 
-def read_places(texts: Iterable[str]) -> dict[HostPort, HostPort]:
-    """What the values of ``--resolve`` say.
+def read_overrides(texts: Iterable[str]) -> dict[HostPort, HostPort]:
+    """The values of ``--resolve``.
 
     Raises:
-        AccessError: one of them says nothing, or two say different things of one name.
+        AccessError: one of them is invalid, or two have different addresses of one name.
     """
-    places: dict[HostPort, HostPort] = {}
+    overrides: dict[HostPort, HostPort] = {}
     for text in texts:
         name, equals, place = text.partition("=")
         if not equals:
             raise AccessError(f"--resolve {text!r} is not {_FORM}")
         called, dialled = _host_port(name, text), _host_port(place, text)
         if _is_address(called[0]):
-            raise AccessError(f"--resolve {text!r}: {called[0]} is an address, which nobody resolves; give a name")
+            raise AccessError(f"--resolve {text!r}: {called[0]} is an IP address; give a host name")
         key = called[0].lower(), called[1]
-        if places.setdefault(key, dialled) != dialled:
-            raise AccessError(f"--resolve {text!r}: {name} is resolved to another place before; keep one of the two")
-    return places
+        if overrides.setdefault(key, dialled) != dialled:
+            raise AccessError(
+                f"--resolve {text!r}: {name} has another address in an earlier --resolve; keep one of the two"
+            )
+    return overrides
 
 
 def _host_port(text: str, whole: str) -> HostPort:
@@ -53,7 +55,7 @@ def _host_port(text: str, whole: str) -> HostPort:
     ):
         raise AccessError(f"--resolve {whole!r}: {text!r} is not HOST:PORT with a port from 1 to {MAX_PORT}")
     if bracketed != (":" in host) or any(mark in bare for mark in " /@=[]") or (bracketed and not _is_address(bare)):
-        raise AccessError(f"--resolve {whole!r}: {text!r} is not HOST:PORT; an IPv6 address stands in brackets")
+        raise AccessError(f"--resolve {whole!r}: {text!r} is not HOST:PORT; an IPv6 address needs brackets")
     return bare, int(port)
 
 
@@ -66,21 +68,21 @@ def _is_address(host: str) -> bool:
 
 
 class HostOverrides(AbstractResolver):
-    """Resolves names, some of them to places of the operator's."""
+    """Resolves host names, some of them to addresses of ``--resolve``."""
 
-    def __init__(self, places: Mapping[HostPort, HostPort]) -> None:
-        self._places = places
+    def __init__(self, overrides: Mapping[HostPort, HostPort]) -> None:
+        self._overrides = overrides
         self._system = ThreadedResolver()
 
-    def place(self, host: str, port: int) -> HostPort:
-        """What is dialled for a name."""
-        return self._places.get((host.lower(), port), (host, port))
+    def dialled(self, host: str, port: int) -> HostPort:
+        """The (host, port) to connect to."""
+        return self._overrides.get((host.lower(), port), (host, port))
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a name, as aiohttp asks for them."""
-        return await self._system.resolve(*self.place(host, port), family)
+        """The addresses of a name; see AbstractResolver."""
+        return await self._system.resolve(*self.dialled(host, port), family)
 
     async def close(self) -> None:
         """There is nothing to close."""

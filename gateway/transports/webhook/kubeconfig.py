@@ -1,8 +1,8 @@
 """A kubeconfig file, as far as kube-apiserver reads one for its webhooks: users, contexts, the current context.
 
-Relative files begin in the directory of the kubeconfig. What would have to be run or asked for a credential (exec,
-auth-provider) is refused at the start, and so is impersonation, which is for API servers: a webhook that was reached
-without them would be called as somebody else than the operator means.
+Relative files begin in the directory of the kubeconfig. A kubeconfig with credential plugins (exec, auth-provider) or
+impersonation, which is for API servers, fails the start: without them, the gateway would call webhooks as another user
+than the operator intends.
 """
 
 import base64
@@ -20,7 +20,7 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 """A mounted Secret or ConfigMap holds at most 1 MiB."""
 
 _REFUSED: Final = {
-    "exec": "the gateway runs no credential plugin; have the token written into a tokenFile, which is read again",
+    "exec": "the gateway runs no credential plugins; use a tokenFile, which is read again when it changes",
     "auth-provider": "auth provider not supported",
     "as": "impersonation is for API servers, and means nothing to a webhook; remove it",
     "as-uid": "impersonation is for API servers, and means nothing to a webhook; remove it",
@@ -33,7 +33,7 @@ def read_kubeconfig(path: Path) -> Users:
     """The users in a kubeconfig file.
 
     Raises:
-        AccessError: it cannot be read, is no kubeconfig, or has a user that the gateway cannot be.
+        AccessError: it cannot be read, is no kubeconfig, or has a user with unsupported fields.
     """
     document = read_document(path)
     if document is None:
@@ -87,7 +87,7 @@ def _credentials(user: Field, directory: Path) -> Credentials:
     has_certificate = bool(credentials.certificate or credentials.certificate_file)
     if has_certificate != bool(credentials.key or credentials.key_file):
         missing, present = ("client-key", "client-certificate")[:: 1 if has_certificate else -1]
-        user.get(present).refuse(f"there is no {missing}, and one is of no use without the other; give both")
+        user.get(present).refuse(f"needs {missing} too; set both")
     if (credentials.username or credentials.password) and (credentials.token or credentials.token_file):
         user.refuse("username/password or bearer token may be set, but not both")
     return credentials
@@ -112,7 +112,7 @@ def _header(field: Field) -> str:
     """A token, which goes into a header."""
     text = field.text("") or ""
     if text and not is_header(text):
-        field.refuse("a token is printable ASCII without blanks at its ends: it goes into a header")
+        field.refuse("must be printable ASCII without leading or trailing blanks, because it is sent in a header")
         return ""
     return text
 
@@ -137,7 +137,7 @@ def read_document(path: Path) -> Field | None:
     except (OSError, ValueError) as error:
         raise AccessError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(content) > MAX_FILE_BYTES:
-        raise AccessError(f"{path}: has more than {MAX_FILE_BYTES} bytes; is it a configuration at all?")
+        raise AccessError(f"{path}: has more than {MAX_FILE_BYTES} bytes; check that it is a configuration file")
     nodes, fault = read_documents(SourceText(name=str(path), content=content))
     if fault is not None:
         raise AccessError(f"{path}:{fault.line}: {fault}")
@@ -149,9 +149,9 @@ def read_document(path: Path) -> Field | None:
 def require_type(document: Field, versions: set[str | None], kinds: set[str | None]) -> None:
     """Report another apiVersion or kind than one of these; None: it may be absent."""
     for field, known in ((document.get("apiVersion"), versions), (document.get("kind"), kinds)):
-        said = field.text()
-        if (said or None) not in known and not (said is None and not field.absent):
-            field.refuse(field_errors.unsupported(said or "", sorted(filter(None, known))))
+        text = field.text()
+        if (text or None) not in known and not (text is None and not field.absent):
+            field.refuse(field_errors.unsupported(text or "", sorted(filter(None, known))))
 
 
 def refuse_errors(document: Field, path: Path) -> None:

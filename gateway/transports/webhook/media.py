@@ -1,6 +1,6 @@
-"""The Content-Type of an answer: kube-apiserver only calls that it can be parsed (Go's mime.ParseMediaType).
+"""The Content-Type of an answer: kube-apiserver only requires that it can be parsed (Go's mime.ParseMediaType).
 
-Whatever it says, the body is read as JSON. None at all is JSON too.
+The body is read as JSON with any Content-Type, and without one.
 """
 
 import re
@@ -23,7 +23,7 @@ def media_type(value: str) -> str:
     """TYPE/SUBTYPE, in lower case.
 
     Raises:
-        MediaTypeError: no such thing.
+        MediaTypeError: the value is invalid.
     """
     base, _, _ = value.partition(";")
     if not base.strip():

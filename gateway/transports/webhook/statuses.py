@@ -1,8 +1,7 @@
-"""What kube-apiserver says of a webhook's HTTP status that is no success: the words of its client library.
+"""kube-apiserver's message about a webhook's HTTP status other than 200 to 206: that of its client library.
 
-A table, NewGenericServerResponse (k8s.io/apimachinery, pkg/api/errors). For three of the codes the webhook's own words
-count, if it answered in text. Before all that: a body that is a metav1.Status of a failure says itself what to say.
-Everything from 200 to 206 is a success.
+A table, NewGenericServerResponse (k8s.io/apimachinery, pkg/api/errors). For three of the codes the message is the
+webhook's body, if that is text. A body that is a metav1.Status of a failure takes precedence: its message is used.
 """
 
 import json
@@ -13,14 +12,14 @@ from gateway.transports.webhook.media import MediaTypeError, media_type
 SUCCESSES: Final = range(200, 207)
 
 _SHOWN_BYTES: Final = 2048
-"""maxUnstructuredResponseTextBytes: so much of a body may be repeated. Our own limit of a message comes after it."""
+"""maxUnstructuredResponseTextBytes: how much of a body the message may have; ``message_characters`` applies too."""
 
 _STATUS_BYTES: Final = 65_536
-"""Of a body that may be a metav1.Status: a larger one is not looked into. Its message is cut to a line in any case."""
+"""The maximum size of a body that is parsed as a metav1.Status. Its message is cut to a line in any case."""
 
 _SERVER_ERROR: Final = 500
 
-_WORDS: Final = {
+_MESSAGES: Final = {
     400: "the server rejected our request for an unknown reason",
     401: "the server has asked for the client to provide credentials",
     404: "the server could not find the requested resource",
@@ -33,31 +32,31 @@ _WORDS: Final = {
 }
 
 _NOT_ACCEPTABLE: Final = 406
-_OWN_WORDS: Final = {403, 415}
+_BODY_IS_MESSAGE: Final = {403, 415}
 _UNKNOWN: Final = "unknown"
 
 
-def status_words(status: int, content_type: str, body: bytes) -> str:
-    """Why a call with this status has failed."""
+def status_message(status: int, content_type: str, body: bytes) -> str:
+    """The message about a call with this status."""
     return _own_status(body) or _generic(status, _text(content_type, body))
 
 
-def _generic(status: int, said: str) -> str:
-    if status in _WORDS:
-        return _WORDS[status]
-    if status in _OWN_WORDS:
-        return said
+def _generic(status: int, text: str) -> str:
+    if status in _MESSAGES:
+        return _MESSAGES[status]
+    if status in _BODY_IS_MESSAGE:
+        return text
     if status == _NOT_ACCEPTABLE:
         unable = "the server was unable to respond with a content type that the client supports"
-        return unable if said in {"", _UNKNOWN} else said
+        return unable if text in {"", _UNKNOWN} else text
     if status >= _SERVER_ERROR:
-        quoted = json.dumps(said, ensure_ascii=False)
+        quoted = json.dumps(text, ensure_ascii=False)
         return f"an error on the server ({quoted}) has prevented the request from succeeding"
     return f"the server responded with the status code {status} but did not return more information"
 
 
 def _text(content_type: str, body: bytes) -> str:
-    """The webhook's own words, where it says that these are text."""
+    """The body, if its Content-Type is text."""
     try:
         is_text = not content_type or media_type(content_type).startswith("text/")
     except MediaTypeError:
@@ -66,7 +65,7 @@ def _text(content_type: str, body: bytes) -> str:
 
 
 def _own_status(body: bytes) -> str:
-    """The message of a metav1.Status; nothing if the body is none."""
+    """The message of a metav1.Status; empty if the body is none."""
     if not body.lstrip().startswith(b"{") or len(body) > _STATUS_BYTES:
         return ""
     try:

@@ -1,11 +1,12 @@
-"""What secures the calls to a webhook: whom to believe, what the gateway proves itself with; from files that change.
+"""TLS and credentials of the calls of a webhook: trusted authorities, and the gateway's credentials; from files that
+change.
 
-* The caBundle of the configuration, or the authorities that the operator of this machine maintains. A certificate in it
-  is believed whether it is an authority's or the webhook's own, as Go does; one that is not readable is passed over.
-* The name in the certificate is a subjectAltName, never the common name. TLS 1.2 or newer, and HTTP/1.1 by ALPN.
-* Files are looked at again after ``webhook_reload_seconds``, when there is something to call, in a thread: nobody waits
-  for a file system. What has changed is for new connections. What cannot be used any more leaves what was there, and
-  the log says so once; where nothing was there, the calls fail and say why, until it can be used.
+* Trusted are the caBundle of the configuration, or this machine's authorities. As in Go, a certificate in it is trusted
+  whether it is an authority's or the webhook's own, and unreadable certificates are skipped.
+* The name in the certificate must be a subjectAltName, not the common name. TLS 1.2 or newer, and HTTP/1.1 by ALPN.
+* When there is a call, files are checked after ``webhook_reload_seconds``, in a thread, so that no call waits for a
+  file system. Changes apply to new connections. If a file becomes unusable, the earlier content stays in use, and the
+  log reports it once; if there was none, calls fail with the reason until the file can be used.
 """
 
 import asyncio
@@ -34,21 +35,21 @@ _LOG: Final = structlog.get_logger(__name__)
 _BLOCK: Final = re.compile(rb"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 _ENCRYPTED: Final = re.compile(rb"-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED", re.MULTILINE)
 
-_RESTED_SECONDS: Final = 2.0
-"""How old a file's last change must be for its times to tell the next one: the coarsest clock of a file system (FAT)
+_STABLE_SECONDS: Final = 2.0
+"""The age of a file's last change from which its times show the next change: the coarsest clock of a file system (FAT)
 has ticks of two seconds."""
 
 
 class WebhookTlsError(Exception):
-    """It cannot be used; ``str(error)`` says which, why, and what to do."""
+    """A file cannot be used; ``str(error)``: which one, why, and what to do."""
 
 
 class WebhookTls(Redacted, Struct, frozen=True, kw_only=True):
-    """What a call is made with. ``context`` is the same object as long as it says the same."""
+    """TLS and credentials of a call. ``context`` is the same object while its content is the same."""
 
     context: ssl.SSLContext
     authorization: str = ""
-    shows_certificate: bool = False
+    has_client_certificate: bool = False
 
 
 _Contents = dict[str, bytes]
@@ -60,8 +61,8 @@ class WebhookTlsLoader:
     Args:
         worker: the Worker's name, for the log.
         ca_bundle: PEM; empty: the system's authorities.
-        credentials: what the gateway proves itself with.
-        reload_seconds: how often files are looked at.
+        credentials: the gateway's.
+        reload_seconds: how often files are checked.
     """
 
     def __init__(self, worker: str, ca_bundle: bytes, credentials: Credentials, reload_seconds: float) -> None:
@@ -70,53 +71,53 @@ class WebhookTlsLoader:
         self._credentials = credentials
         self._reload_seconds = reload_seconds
         self._is_fixed = not self._paths()
-        self._proof: WebhookTls | None = None
+        self._tls: WebhookTls | None = None
         self._error: WebhookTlsError | None = None
-        self._looked = 0.0
-        self._looking: asyncio.Task[None] | None = None
+        self._checked = 0.0
+        self._check_task: asyncio.Task[None] | None = None
         self._states: tuple[tuple[int, ...], ...] | None = None
-        self._secured: _Contents | None = None
+        self._contents: _Contents | None = None
 
     async def current(self) -> WebhookTls:
-        """The WebhookTls as of the last look.
+        """The WebhookTls as of the last check.
 
         Raises:
-            WebhookTlsError: there is none, and has not been yet.
+            WebhookTlsError: no check has succeeded yet.
         """
-        is_due = monotonic() - self._looked >= self._reload_seconds and not (self._proof and self._is_fixed)
-        if is_due or (self._proof is None and self._error is None):
-            if self._looking is None:
-                self._looking = asyncio.create_task(self._look())
-            if self._proof is None:
-                # Whoever is cancelled leaves the look to the others.
-                await asyncio.shield(self._looking)
-        if self._proof is not None:
-            return self._proof
-        assert self._error is not None  # noqa: S101 - a look leaves one of the two
-        # A new one each time: an exception that is raised holds on to whoever raised it.
+        is_due = monotonic() - self._checked >= self._reload_seconds and not (self._tls and self._is_fixed)
+        if is_due or (self._tls is None and self._error is None):
+            if self._check_task is None:
+                self._check_task = asyncio.create_task(self._check())
+            if self._tls is None:
+                # Shielded: other calls wait for the same check.
+                await asyncio.shield(self._check_task)
+        if self._tls is not None:
+            return self._tls
+        assert self._error is not None  # noqa: S101 - a check sets one of the two
+        # A new one each time: a raised exception keeps the frames of each raise.
         raise WebhookTlsError(str(self._error))
 
     async def close(self) -> None:
-        """Look no more."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        """Stop checking."""
+        if self._check_task is not None:
+            self._check_task.cancel()
+            await asyncio.gather(self._check_task, return_exceptions=True)
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         try:
-            proof = await asyncio.to_thread(self._read)
+            tls = await asyncio.to_thread(self._read)
         except WebhookTlsError as error:
             if self._error is None or str(self._error) != str(error):
-                _LOG.warning("what secures the calls to a webhook cannot be used", worker=self._worker, why=str(error))
+                _LOG.warning("a webhook's TLS files cannot be used", worker=self._worker, why=str(error))
             self._error = error
-        except Exception as error:  # noqa: BLE001 - logged, and tried again: nobody else would
-            _LOG.exception("reading what secures the calls to a webhook failed", worker=self._worker)
-            self._error = WebhookTlsError(f"{type(error).__name__} in the gateway; see its log")
+        except Exception as error:  # noqa: BLE001 - logged, and tried again: no other task would
+            _LOG.exception("reading a webhook's TLS files failed inside the gateway", worker=self._worker)
+            self._error = WebhookTlsError(f"{type(error).__name__} in the gateway; see the gateway's log")
         else:
-            self._proof, self._error = proof, None
+            self._tls, self._error = tls, None
         finally:
-            self._looked = monotonic()
-            self._looking = None
+            self._checked = monotonic()
+            self._check_task = None
 
     # ------------------------------------------------------------------------------------------------ in a thread
 
@@ -124,32 +125,32 @@ class WebhookTlsLoader:
         """The WebhookTls from the files as they are; the same one if they are the same."""
         paths = self._paths()
         states = tuple(file_state(path) for path in paths.values())
-        if self._proof is not None and self._error is None and states == self._states:
-            return self._proof
+        if self._tls is not None and self._error is None and states == self._states:
+            return self._tls
         # A file that was just written may be written again within the same tick of its clock.
         latest = max((state[-1] for state in states if state), default=0)
-        self._states = states if latest < (time() - _RESTED_SECONDS) * 1e9 else None
+        self._states = states if latest < (time() - _STABLE_SECONDS) * 1e9 else None
         contents = {label: self._content(label, path) for label, path in paths.items()}
         token = contents.pop("tokenFile", None)
         authorization = self._authorization(token)
-        before = self._proof
-        if before is not None and contents == self._secured:
+        before = self._tls
+        if before is not None and contents == self._contents:
             context = before.context
         else:
             context = self._context(contents)
-            self._secured = contents
+            self._contents = contents
         return WebhookTls(
             context=context,
             authorization=authorization,
-            shows_certificate=bool(self._credentials.certificate or self._credentials.certificate_file),
+            has_client_certificate=bool(self._credentials.certificate or self._credentials.certificate_file),
         )
 
     def _paths(self) -> dict[str, str]:
-        who = self._credentials
+        credentials = self._credentials
         files = {
-            "client-certificate": "" if who.certificate else who.certificate_file,
-            "client-key": "" if who.key else who.key_file,
-            "tokenFile": who.token_file,
+            "client-certificate": "" if credentials.certificate else credentials.certificate_file,
+            "client-key": "" if credentials.key else credentials.key_file,
+            "tokenFile": credentials.token_file,
         }
         paths = {label: path for label, path in files.items() if path}
         if not self._ca_bundle:
@@ -158,7 +159,7 @@ class WebhookTlsLoader:
 
     def _content(self, label: str, path: str) -> bytes:
         if not path:
-            raise WebhookTlsError("this machine has no file of authorities in a place known here; set caBundle")
+            raise WebhookTlsError(f"{SYSTEM}: no file found at any of the known paths; set caBundle")
         content = file_content(path)
         if isinstance(content, bytes):
             return content
@@ -167,36 +168,36 @@ class WebhookTlsLoader:
         raise WebhookTlsError(f"{label} {path}: {content}; put a file there that this user can read")
 
     def _authorization(self, token: bytes | None) -> str:
-        who = self._credentials
-        if who.username or who.password:
-            return "Basic " + base64.b64encode(f"{who.username}:{who.password}".encode()).decode()
-        said = who.token if token is None else (token.decode(errors="replace").strip() or who.token)
-        if not said and not who.token_file:
+        credentials = self._credentials
+        if credentials.username or credentials.password:
+            return "Basic " + base64.b64encode(f"{credentials.username}:{credentials.password}".encode()).decode()
+        bearer = credentials.token if token is None else (token.decode(errors="replace").strip() or credentials.token)
+        if not bearer and not credentials.token_file:
             return ""
-        if not said:
-            raise WebhookTlsError(f"tokenFile {who.token_file}: read empty token from file")
-        if not is_header(said):
-            raise WebhookTlsError(f"tokenFile {who.token_file}: holds something else than a token of printable ASCII")
-        return f"Bearer {said}"
+        if not bearer:
+            raise WebhookTlsError(f"tokenFile {credentials.token_file}: read empty token from file")
+        if not is_header(bearer):
+            raise WebhookTlsError(f"tokenFile {credentials.token_file}: must be a token of printable ASCII")
+        return f"Bearer {bearer}"
 
     def _context(self, contents: _Contents) -> ssl.SSLContext:
-        # Not ssl.create_default_context: from Python 3.13 on it refuses what Go takes (VERIFY_X509_STRICT).
+        # Not ssl.create_default_context: since Python 3.13 it rejects what Go accepts (VERIFY_X509_STRICT).
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.hostname_checks_common_name = False
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         context.set_alpn_protocols(["http/1.1"])
         _trust(context, self._ca_bundle or contents[SYSTEM])
-        who = self._credentials
-        certificate = who.certificate or contents.get("client-certificate", b"")
+        credentials = self._credentials
+        certificate = credentials.certificate or contents.get("client-certificate", b"")
         if certificate:
-            key = who.key or contents.get("client-key", b"")
+            key = credentials.key or contents.get("client-key", b"")
             self._load_pair(context, certificate, key)
         return context
 
     def _load_pair(self, context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
         if _ENCRYPTED.search(key):
-            raise WebhookTlsError("client-key: it is protected by a password, which nobody is there to type; remove it")
+            raise WebhookTlsError("client-key: it is encrypted, and the gateway has no password for it; decrypt it")
         # The ssl module reads files only. These are a copy of one moment, which no other user can open.
         with contextlib.ExitStack() as stack:
             certificate_file, key_file = (stack.enter_context(_file(content)) for content in (certificate, key))
@@ -223,7 +224,7 @@ def _no_password() -> str:
 
 
 def _trust(context: ssl.SSLContext, bundle: bytes) -> None:
-    """AppendCertsFromPEM: what is no certificate is passed over, as long as there is one."""
+    """Like AppendCertsFromPEM: blocks that are no certificate are skipped, if there is at least one certificate."""
     found = 0
     for match in _BLOCK.finditer(bundle):
         with contextlib.suppress(binascii.Error, ValueError, ssl.SSLError):

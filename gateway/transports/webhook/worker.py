@@ -1,7 +1,7 @@
 """One existing webhook, called as kube-apiserver calls it.
 
-It has connections for each set of credentials that it is called with: one, unless mutating and validating calls have
-different ones. A webhook that hangs holds its own connections and calls, which are bounded, and nobody else's.
+It has connections for each set of credentials: one set, unless mutating and validating calls have different
+credentials. Its connections and open calls are limited, so a webhook that hangs does not affect others.
 """
 
 import asyncio
@@ -24,26 +24,26 @@ from gateway.transports.webhook.access import Credentials, WebhookAccess
 from gateway.transports.webhook.call import WebhookCall
 from gateway.transports.webhook.client import Client
 from gateway.transports.webhook.endpoint import WebhookEndpoint
-from gateway.transports.webhook.failures import AskError, Failures, timeout_failure
+from gateway.transports.webhook.failures import Failures, WebhookCallError, timeout_failure
 from gateway.transports.webhook.host_overrides import HostOverrides
 from gateway.transports.webhook.webhook_tls import WebhookTlsError, WebhookTlsLoader
 from gateway.transports.worker_channel import Answered, count_worker_event
 
 _LOG: Final = structlog.get_logger(__name__)
 
-SPOKEN: Final = ("v1", "v1beta1")
-"""The versions of AdmissionReview that the gateway speaks."""
+SUPPORTED_VERSIONS: Final = ("v1", "v1beta1")
+"""The versions of AdmissionReview that the gateway supports."""
 
 
 class WebhookWorker:
-    """Calls one webhook (an ``Called``).
+    """Calls one webhook. A WorkerChannel.
 
     Args:
         name: the Worker's name, for messages.
-        target: where it is, whom to believe, what it speaks.
+        target: its URL, authorities and versions.
         limits: see TransportLimits.
-        access: what the gateway proves itself with, and where names are.
-        events: hears of what happens.
+        access: the gateway's credentials, and addresses that replace DNS.
+        events: counts the worker's events.
     """
 
     def __init__(
@@ -61,30 +61,30 @@ class WebhookWorker:
         self.target = self._endpoint.url
         self._limits = limits
         self._events = events or NoEvents()
-        # The first one in the list that is known, as CreateAdmissionObjects has it.
-        self._version = next((version for version in target.review_versions if version in SPOKEN), "")
-        places = HostOverrides(access.resolved)
-        host, port = places.place(self._endpoint.host, self._endpoint.port)
+        # The first supported one in the list, as in CreateAdmissionObjects.
+        self._version = next((version for version in target.review_versions if version in SUPPORTED_VERSIONS), "")
+        overrides = HostOverrides(access.resolved)
+        host, port = overrides.dialled(self._endpoint.host, self._endpoint.port)
         self._failures = Failures(name, f"{host}:{port}", self._endpoint.host, limits.message_characters)
         self._backlog = Backlog(limits.worker_backlog_bytes)
-        self._lines: dict[Credentials, _Line] = {}
-        self._line_of: dict[Phase, _Line] = {}
+        self._clients: dict[Credentials, _AuthenticatedClient] = {}
+        self._client_of: dict[Phase, _AuthenticatedClient] = {}
         for phase in Phase:
             credentials = access.credentials(phase, self._endpoint.target)
-            line = self._lines.get(credentials)
-            if line is None:
-                line = self._lines[credentials] = _Line(
-                    prover=WebhookTlsLoader(name, target.ca_bundle, credentials, limits.webhook_reload_seconds),
+            client = self._clients.get(credentials)
+            if client is None:
+                client = self._clients[credentials] = _AuthenticatedClient(
+                    tls_loader=WebhookTlsLoader(name, target.ca_bundle, credentials, limits.webhook_reload_seconds),
                     client=Client(
                         self._endpoint.authority,
-                        places,
+                        overrides,
                         limits,
                         self._failures,
                         hold=self._hold,
                         connections=self._connections_changed,
                     ),
                 )
-            self._line_of[phase] = line
+            self._client_of[phase] = client
         self._open: set[WebhookCall] = set()
         self._connections = 0
         self._is_closed = False
@@ -98,7 +98,7 @@ class WebhookWorker:
         answered: Answered,
         fits: frozenset[Description] | None = None,  # noqa: ARG002 - a webhook describes nothing
     ) -> Callable[[], object]:
-        """See Called."""
+        """See WorkerChannel."""
         call = WebhookCall(
             self,
             policy_call,
@@ -106,7 +106,7 @@ class WebhookWorker:
             self._refusal(policy_call),
             version=self._version,
             endpoint=self._endpoint,
-            client=self._line_of[policy_call.policy.phase].client,
+            client=self._client_of[policy_call.policy.phase].client,
             failures=self._failures,
             limits=self._limits,
         )
@@ -115,7 +115,7 @@ class WebhookWorker:
         return call.cancel
 
     def _refusal(self, policy_call: PolicyCall) -> Failure | None:
-        """Why it cannot be taken on."""
+        """The failure of a call that is not made."""
         if not self._version:
             return self._failures.no_version(policy_call.policy.name)
         if self._is_closed:
@@ -129,9 +129,9 @@ class WebhookWorker:
         return None
 
     async def answer(self, call: WebhookCall) -> Answer:
-        """What the webhook says to a call, or why it says nothing."""
+        """See Webhook."""
         policy_call = call.call
-        prover = self._line_of[policy_call.policy.phase].prover
+        tls_loader = self._client_of[policy_call.policy.phase].tls_loader
         left = policy_call.deadline - monotonic()
         if left <= 0:
             return timeout_failure(policy_call.policy.name, call.url)
@@ -139,25 +139,25 @@ class WebhookWorker:
         self._backlog.bytes += size
         try:
             async with asyncio.timeout(left):
-                return await call.answer(await prover.current())
+                return await call.answer(await tls_loader.current())
         except TimeoutError:
             return timeout_failure(policy_call.policy.name, call.url)
         except WebhookTlsError as error:
             return self._failures.unusable(policy_call.policy.name, str(error))
-        except AskError as error:
+        except WebhookCallError as error:
             return error.failure
         finally:
             self._backlog.bytes -= size
-            if call.again:
-                count_worker_event(self._events, self.name, WorkerEvent.RETRY, call.again)
+            if call.retries:
+                count_worker_event(self._events, self.name, WorkerEvent.RETRY, call.retries)
 
     def internal(self, policy_call: PolicyCall, error: Exception) -> Failure:
-        """A mistake of ours."""
+        """See Webhook."""
         _LOG.exception("calling a webhook failed inside the gateway", worker=self.name, uid=policy_call.uid)
         return self._failures.internal(error)
 
-    def left(self, call: WebhookCall) -> None:
-        """A call is not open any more."""
+    def finished(self, call: WebhookCall) -> None:
+        """See Webhook."""
         self._open.discard(call)
         if not self._open:
             self._idle.set()
@@ -165,7 +165,7 @@ class WebhookWorker:
     def _hold(self, size: int) -> None:
         if size > 0 and not self._backlog.has_room(size):
             count_worker_event(self._events, self.name, WorkerEvent.BACKLOG)
-            raise AskError(self._failures.too_much(self._backlog.bytes, self._backlog.limit))
+            raise WebhookCallError(self._failures.too_much(self._backlog.bytes, self._backlog.limit))
         self._backlog.bytes += size
 
     def _connections_changed(self, change: int) -> None:
@@ -176,31 +176,31 @@ class WebhookWorker:
         count_worker_event(self._events, self.name, WorkerEvent.CONNECTED if change > 0 else WorkerEvent.DISCONNECTED)
 
     async def idle(self) -> None:
-        """Return when nothing is open. Each call has its deadline, so this ends."""
+        """Return when no call is open. Each call has its deadline, so this ends."""
         while self._open:
             await self._idle.wait()
 
     async def close(self) -> None:
-        """Break off what is open, and all connections."""
+        """Cancel the open calls, and close all connections."""
         if self._is_closed:
             return
         self._is_closed = True
         for call in tuple(self._open):
-            call.break_off()
+            call.abort()
         await asyncio.gather(*(call.task for call in tuple(self._open)), return_exceptions=True)
-        for line in self._lines.values():
-            await line.close()
+        for client in self._clients.values():
+            await client.close()
         self._events.count(WORKER_CONNECTIONS, self.name, amount=-self._connections)
         self._events.worker_removed(self.name)
 
 
-class _Line:
-    """A way to the webhook: the proof, and the connections that are made with it."""
+class _AuthenticatedClient:
+    """The connections to the webhook with one set of credentials."""
 
-    def __init__(self, *, prover: WebhookTlsLoader, client: Client) -> None:
-        self.prover = prover
+    def __init__(self, *, tls_loader: WebhookTlsLoader, client: Client) -> None:
+        self.tls_loader = tls_loader
         self.client = client
 
     async def close(self) -> None:
-        await self.prover.close()
+        await self.tls_loader.close()
         await self.client.close()

@@ -19,26 +19,26 @@ DOCUMENT = hashed(b"{}")
 
 
 class Attempt:
-    """Waits. ``answer`` is what came, ``ending`` how it ended without one; more than one of them is an error."""
+    """Waits. ``answer`` is what came, ``result`` how it ended without one; more than one of them is an error."""
 
     def __init__(self, about=JUDGE, *, document=DOCUMENT, deadline=FAR_AWAY, told=lambda: None, **fields):
         given = {"id": 1, "uid": "u1", "cancellable": True, "version": "1"} | fields
         self.call = PolicyCall(policy=about, document=document, deadline=deadline, **given)
-        self.answer = self.failure = self.ending = None
+        self.answer = self.failure = self.result = None
         self._reported = told
 
     @property
     def is_over(self):
-        return self.answer is not None or self.ending is not None
+        return self.answer is not None or self.result is not None
 
     def answered(self, answer):
         assert not self.is_over
         self.answer = answer
         self._reported()
 
-    def ended(self, failure, ending):
+    def ended(self, failure, result):
         assert not self.is_over
-        self.failure, self.ending = failure, ending
+        self.failure, self.result = failure, result
         self._reported()
 
 
@@ -63,7 +63,7 @@ def open_stream(channel, told, limits):
         failures=Failures("labels", "somewhere", 500),
         read=lambda call, outcome: outcome_answer(call, outcome, characters=500),
         unsolicited=told.unsolicited,
-        gone=told.gone.append,
+        ended=told.gone.append,
     )
 
 

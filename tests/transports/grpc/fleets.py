@@ -25,9 +25,9 @@ class PlayedAttempt:
         self._place.open.remove(self)
         self._call.answered(answer)
 
-    def ended(self, failure, ending):
+    def ended(self, failure, result):
         self._place.open.remove(self)
-        self._call.ended(failure, ending)
+        self._call.ended(failure, result)
 
     def cancel(self):
         self._place.open.remove(self)
@@ -35,7 +35,7 @@ class PlayedAttempt:
 
 
 class Played:
-    """A connection. ``attempts`` are those put to it, ``alone`` which of them as a call of their own, ``open`` those
+    """A connection. ``attempts`` are those put to it, ``unary`` which of them as a call of their own, ``open`` those
     that have not ended.
     """
 
@@ -52,7 +52,7 @@ class Played:
         self.why = ""
         self.attempts = []
         self.open = []
-        self.alone = []
+        self.unary = []
         self.cancelled = []
 
     def is_behind(self, _now):
@@ -62,12 +62,12 @@ class Played:
     def can_be_called(self):
         return self.state is State.READY and self.is_serving and not self.is_draining
 
-    def call(self, call, *, alone):
+    def call(self, call, *, unary):
         attempt = PlayedAttempt(self, call)
         self.attempts.append(attempt)
         self.open.append(attempt)
-        if alone:
-            self.alone.append(attempt)
+        if unary:
+            self.unary.append(attempt)
         return attempt
 
     def drain(self):
@@ -142,7 +142,7 @@ class FleetPlayed:
 
 
 @asynccontextmanager
-async def played(*addresses, said=SAID, resolving=None, **limits):
+async def played(*addresses, said=SAID, resolver=None, **limits):
     """A worker at these addresses."""
     events, dialled = Reports(), Dialled()
 
@@ -155,7 +155,7 @@ async def played(*addresses, said=SAID, resolving=None, **limits):
         TransportLimits(**({"worker_connections": 1} | limits)),
         dialer=dialled,
         events=events,
-        resolving=resolving or resolve,
+        resolver=resolver or resolve,
     )
     endpoints = FleetPlayed(worker, events, dialled)
 

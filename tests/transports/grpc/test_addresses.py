@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from gateway.transports.grpc.addresses import ResolveError, authority, chosen, is_fixed, resolve
+from gateway.transports.grpc.addresses import ResolveError, authority, is_fixed, resolve, selected
 
 
 @pytest.mark.parametrize(
@@ -99,28 +99,28 @@ async def test_a_name_that_cannot_be_one():
 
 def test_few_addresses_are_all_used():
     """Up to the limit."""
-    assert chosen(("a", "b"), (), 2) == ("a", "b")
+    assert selected(("a", "b"), (), 2) == ("a", "b")
 
 
 def test_of_many_those_that_are_held_stay():
     """Nobody is given up for somebody else; the rest is a choice without repetition."""
     many = tuple(f"address-{number}" for number in range(100))
-    held = many[40:45]
+    current = many[40:45]
     for _ in range(20):
-        taken = chosen(many, held, 10)
-        assert set(held) < set(taken) <= set(many)
+        taken = selected(many, current, 10)
+        assert set(current) < set(taken) <= set(many)
         assert len(set(taken)) == len(taken) == 10
 
 
 def test_no_more_are_held_than_the_limit():
-    """Also where more of them were held before, and where some of them are gone."""
+    """Also where more of them were current before, and where some of them are gone."""
     many = tuple("abcdef")
-    assert len(chosen(many, many, 3)) == 3
-    assert "z" not in chosen(many, ("z", "a"), 3)
-    assert "a" in chosen(many, ("z", "a"), 3)
+    assert len(selected(many, many, 3)) == 3
+    assert "z" not in selected(many, ("z", "a"), 3)
+    assert "a" in selected(many, ("z", "a"), 3)
 
 
 def test_another_process_takes_another_choice():
     """Of many addresses, a hundred gateways do not all use the same."""
     many = tuple(f"address-{number}" for number in range(100))
-    assert len({chosen(many, (), 5) for _ in range(20)}) > 1
+    assert len({selected(many, (), 5) for _ in range(20)}) > 1

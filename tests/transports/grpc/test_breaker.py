@@ -19,20 +19,20 @@ def broken(*, at=100.0):
     """A breaker that calls have opened at a moment."""
     breaker = CircuitBreaker(LIMITS)
     for _ in range(LIMITS.worker_circuit_calls):
-        breaker.entered(at)
+        breaker.started(at)
         breaker.ended(at, at, failed=True)
     return breaker
 
 
 def test_a_new_one_is_closed():
     """An endpoint that has not failed is called."""
-    assert CircuitBreaker(LIMITS).lets_through(0.0)
+    assert CircuitBreaker(LIMITS).allows(0.0)
     assert CircuitBreaker(LIMITS).is_closed
 
 
 def test_failures_open_it():
     """As many as are judged; then nothing is let through."""
-    assert not broken().lets_through(100.0)
+    assert not broken().allows(100.0)
     assert not broken().is_closed
 
 
@@ -86,25 +86,25 @@ def test_its_opening_is_told_once():
 def test_after_a_while_one_is_let_through_at_a_time():
     """Half-open, a second call is not let through while the probe is under way; it is not closed meanwhile."""
     breaker = broken()
-    assert not breaker.lets_through(104.999)
-    assert breaker.lets_through(105.0)
-    breaker.entered(105.0)
-    assert not breaker.lets_through(105.0)
-    assert not breaker.lets_through(109.999)
+    assert not breaker.allows(104.999)
+    assert breaker.allows(105.0)
+    breaker.started(105.0)
+    assert not breaker.allows(105.0)
+    assert not breaker.allows(109.999)
     assert not breaker.is_closed
 
 
 def test_one_that_never_ends_is_followed_by_another():
     """A probe whose end is never told does not keep it open for ever."""
     breaker = broken()
-    breaker.entered(105.0)
-    assert breaker.lets_through(110.0)
+    breaker.started(105.0)
+    assert breaker.allows(110.0)
 
 
 def test_a_success_closes_it_and_everything_is_forgotten():
     """After a probe that succeeds it takes as many failures to open it as at the beginning."""
     breaker = broken()
-    breaker.entered(105.0)
+    breaker.started(105.0)
     breaker.ended(105.1, 105.0, failed=False)
     for _ in range(LIMITS.worker_circuit_calls - 1):
         breaker.ended(105.2, 105.2, failed=True)
@@ -114,30 +114,30 @@ def test_a_success_closes_it_and_everything_is_forgotten():
 def test_a_probe_that_fails_opens_it_again():
     """For the same while."""
     breaker = broken()
-    breaker.entered(105.0)
+    breaker.started(105.0)
     breaker.ended(106.0, 105.0, failed=True)
-    assert not breaker.lets_through(110.999)
-    assert breaker.lets_through(111.0)
+    assert not breaker.allows(110.999)
+    assert breaker.allows(111.0)
 
 
 def test_a_probe_that_says_nothing_is_forgotten():
     """And the next call is let through."""
     breaker = broken()
-    breaker.entered(105.0)
-    breaker.forgotten(105.0)
-    assert breaker.lets_through(105.1)
+    breaker.started(105.0)
+    breaker.ignored(105.0)
+    assert breaker.allows(105.1)
 
 
 @pytest.mark.parametrize("failed", [False, True, None])
 def test_what_began_before_it_opened_is_no_probe(failed):
     """How a call ends that was under way when it opened neither closes it, nor opens it anew, nor lets another in."""
     breaker = broken()
-    breaker.entered(105.0)
+    breaker.started(105.0)
     if failed is None:
-        breaker.forgotten(99.0)
+        breaker.ignored(99.0)
     else:
         breaker.ended(105.5, 99.0, failed=failed)
-    assert not breaker.lets_through(105.6)
+    assert not breaker.allows(105.6)
     breaker.ended(105.7, 105.0, failed=False)
     assert breaker.is_closed
 
@@ -160,15 +160,15 @@ def test_whatever_happens_it_is_left_alone_and_then_tried(steps):
     for pause, what in steps:
         now += pause
         if now < closes_at:
-            assert not breaker.lets_through(now)
-        if what == "call" and breaker.lets_through(now):
-            breaker.entered(now)
+            assert not breaker.allows(now)
+        if what == "call" and breaker.allows(now):
+            breaker.started(now)
             under_way.append(now)
         elif under_way and what == "forget":
-            breaker.forgotten(under_way.pop(0))
+            breaker.ignored(under_way.pop(0))
         elif under_way and what != "call":
             seen = len(opened)
             breaker.ended(now, under_way.pop(0), failed=what == "failure")
             if len(opened) > seen:
                 closes_at = now + LIMITS.worker_circuit_open_seconds
-        assert breaker.lets_through(max(now, closes_at) + LIMITS.worker_circuit_open_seconds)
+        assert breaker.allows(max(now, closes_at) + LIMITS.worker_circuit_open_seconds)

@@ -15,12 +15,12 @@ from tests.transports.reaching import judge
 BROKEN = Failure(reason=Reason.WORKER_UNAVAILABLE, message="broken")
 FAILED = Failure(reason=Reason.WORKER_FAILURE, message="could not judge")
 LATE = Failure(reason=Reason.WORKER_TIMEOUT, message="late")
-WORDS = {CallResult.UNSENT: BROKEN, CallResult.LOST: BROKEN, CallResult.SAID: FAILED, CallResult.LATE: LATE}
+WORDS = {CallResult.UNSENT: BROKEN, CallResult.LOST: BROKEN, CallResult.FAILED: FAILED, CallResult.LATE: LATE}
 
 
-def fail(place, ending):
+def fail(place, result):
     """The call that is open at a place has no verdict."""
-    place.open[0].ended(WORDS[ending], ending)
+    place.open[0].ended(WORDS[result], result)
 
 
 def is_closed(endpoints, place, about=None):
@@ -36,14 +36,14 @@ def lead(endpoints, called, play):
 
 
 @pytest.mark.parametrize("cancellable", [True, False])
-@pytest.mark.parametrize("ending", [CallResult.LOST, CallResult.SAID])
-async def test_failures_open_the_circuit(ending, cancellable):
+@pytest.mark.parametrize("result", [CallResult.LOST, CallResult.FAILED])
+async def test_failures_open_the_circuit(result, cancellable):
     """Of that policy at that address, which is not called any more; the other address and policy are."""
     async with played("a", "b", worker_circuit_calls=4) as endpoints:
 
         def play(place):
             if place.address == "a":
-                fail(place, ending)
+                fail(place, result)
             else:
                 place.open[0].answered(Allow())
 
@@ -65,7 +65,7 @@ async def test_failures_that_workers_answer_never_open_the_last_circuit():
     async with played("a", "b", worker_circuit_calls=2) as endpoints:
         for _ in range(40):
             called = Called(endpoints)
-            lead(endpoints, called, lambda place: fail(place, CallResult.SAID))
+            lead(endpoints, called, lambda place: fail(place, CallResult.FAILED))
             assert called.answer is FAILED
         assert [is_closed(endpoints, place) for place in endpoints.made].count(True) == 1
 
@@ -75,7 +75,7 @@ async def test_a_failure_that_the_only_endpoint_answers_does_not_open_its_circui
     async with played("a", worker_circuit_calls=1) as endpoints:
         for _ in range(3):
             Called(endpoints)
-            fail(endpoints.made[0], CallResult.SAID)
+            fail(endpoints.made[0], CallResult.FAILED)
         assert is_closed(endpoints, endpoints.made[0])
         assert len(endpoints.made[0].attempts) == 3
 
@@ -140,6 +140,6 @@ async def test_open_circuits_everywhere_fail_at_once():
         called = Called(endpoints)
         await until(lambda: called.answers)
         assert called.answer.reason is Reason.WORKER_UNAVAILABLE
-        assert "is not asked about policy 'judge' for 5 s" in called.answer.message
+        assert "the circuit breaker of policy 'judge' is open (for 5 s at a time)" in called.answer.message
         assert Called(endpoints, judge("other")).answers == []
         assert len(endpoints.made[0].attempts) == 2

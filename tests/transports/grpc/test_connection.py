@@ -26,7 +26,7 @@ CULPRIT, VICTIMS = judge("culprit"), [judge(f"victim-{number}", index=number) fo
 def quick(monkeypatch):
     """Pauses too short to wait for."""
     monkeypatch.setattr(module, "STREAM_SECONDS", (0.001, 0.002))
-    monkeypatch.setattr(health_module, "AGAIN_SECONDS", 0.001)
+    monkeypatch.setattr(health_module, "RETRY_SECONDS", 0.001)
 
 
 @asynccontextmanager
@@ -41,7 +41,7 @@ async def reached(*policies, limits=None, **worker):
 
 
 def connection(workers):
-    (found,) = workers._held["labels"].connection._endpoints.connections()
+    (found,) = workers._leased["labels"].connection._endpoints.connections()
     return found
 
 
@@ -54,7 +54,7 @@ def changed(policy_call, **fields):
     return type(policy_call)(**{name: getattr(policy_call, name) for name in policy_call.__struct_fields__} | fields)
 
 
-async def put(workers, *policies, content=b"{}"):
+async def send(workers, *policies, content=b"{}"):
     """Put a question about one document to each of them in one turn, and wait for all answers."""
     replies, document = [Reply() for _ in policies], hashed(content)
     for about, reply in zip(policies, replies, strict=True):
@@ -119,9 +119,9 @@ async def test_a_worker_without_streams_is_called_by_calls():
         return description("judge")
 
     async with reached(judge(), review=review, describe=describe) as workers:
-        await put(workers, *[judge()] * 20)
+        await send(workers, *[judge()] * 20)
         await until(lambda: not has_stream(workers))
-        await put(workers, *[judge()] * 20)
+        await send(workers, *[judge()] * 20)
     assert len(review.calls) == 40
 
 
@@ -136,9 +136,9 @@ async def test_what_was_put_to_a_stream_that_is_unimplemented_is_not_lost():
 
     async with reached(judge(), review=review, stream=unimplemented) as workers:
         assert has_stream(workers)
-        assert all(isinstance(each, Deny) for each in await put(workers, *[judge()] * 20))
+        assert all(isinstance(each, Deny) for each in await send(workers, *[judge()] * 20))
         assert not has_stream(workers)
-        assert len(await put(workers, *[judge()] * 5)) == 5
+        assert len(await send(workers, *[judge()] * 5)) == 5
     assert len(review.calls) == 25
 
 
@@ -198,7 +198,7 @@ async def test_who_breaks_the_stream_fails_alone(name):
     limits = {"message_bytes": 100_000, "worker_unsolicited": 20}
     policies = (*VICTIMS, CULPRIT)
     async with reached(*policies, stream=streams, review=culpable(review), limits=limits) as workers:
-        *victims, culprit = await put(workers, *policies)
+        *victims, culprit = await send(workers, *policies)
     assert [victim.message for victim in victims] == ["a verdict"] * 3
     if reason is None:
         assert culprit.message == "by call"
@@ -220,8 +220,8 @@ async def test_with_several_replicas_it_breaks_one_stream_only(name):
         scripted(*names, stream=scripts[1], review=culpable(review)) as two,
         working(configured(*policies, labels=f"ipv4:{one},{two}"), **limits) as workers,
     ):
-        await until(lambda: len(workers._held["labels"].connection._ring) == 2)
-        *victims, culprit = await put(workers, *policies)
+        await until(lambda: len(workers._leased["labels"].connection._ring) == 2)
+        *victims, culprit = await send(workers, *policies)
     assert [victim.message for victim in victims] == ["a verdict"] * 3
     assert culprit.message == "by call" if reason is None else culprit.reason is reason
     assert [name for streams in scripts for name in streams.policies].count("culprit") == 1
@@ -244,12 +244,12 @@ async def test_streams_that_break_again_and_again_are_given_up_for_a_while(log):
 
     streams = Streams(breaks)
     async with reached(judge(), stream=streams, review=always(deny("by call"))) as workers:
-        await until(lambda: len(_broken(log)) == module.BREAKS + 1)
+        await until(lambda: len(_broken(log)) == module.MAX_STREAM_BREAKS + 1)
         assert not has_stream(workers)
         assert (await called(workers, judge())).message == "by call"
         assert connection(workers)._reopening is not None
-    assert len(streams.conversations) == module.BREAKS + 1
-    assert [entry["next"].split(",")[0] for entry in _broken(log)][-1] == "the next one in 60 s"
+    assert len(streams.conversations) == module.MAX_STREAM_BREAKS + 1
+    assert [entry["next"].split(",")[0] for entry in _broken(log)][-1] == "reopened in 60 s"
 
 
 def _broken(log):
@@ -270,7 +270,7 @@ async def test_it_is_tried_again_after_that_while():
     limits = {"worker_stream_pause_seconds": 0.001}
     async with reached(judge(), stream=streams, review=always(deny("by call")), limits=limits) as workers:
         connection(workers)._breaks = 100_000
-        await until(lambda: len(streams.conversations) > module.BREAKS + 3)
+        await until(lambda: len(streams.conversations) > module.MAX_STREAM_BREAKS + 3)
         calm.set()
         await asyncio.wait_for(holds.wait(), 30)
         assert (await called(workers, judge())).message == "by stream"
@@ -283,7 +283,7 @@ async def test_a_flood_is_given_up_at_once(log):
         assert isinstance(await called(workers, CULPRIT), Allow)
         assert not has_stream(workers)
     (entry,) = _broken(log)
-    assert entry["next"].startswith("the next one in 60 s")
+    assert entry["next"].startswith("reopened in 60 s")
 
 
 # -------------------------------------------------------------------------------------------------- bounds
@@ -296,7 +296,7 @@ async def test_more_calls_than_may_be_open_are_refused_at_once():
         cancels = [workers.call(question(judge()), Reply()) for _ in range(2)]
         refused = await called(workers, judge())
         assert refused.reason is Reason.OVERLOADED
-        assert "has 2 asks open, which is the limit worker_in_flight" in refused.message
+        assert "has 2 open calls, the limit worker_in_flight" in refused.message
         cancels[0]()
         reply = Reply()
         workers.call(question(judge()), reply)
@@ -333,9 +333,9 @@ async def test_the_backlog_is_empty_again():
     limits = {"worker_stream_bytes": 100}
     async with reached(judge(), stream=streams, limits=limits) as workers:
         for content in (b"{}", bytes(1000)):
-            await put(workers, *[judge()] * 5, content=content)
+            await send(workers, *[judge()] * 5, content=content)
             workers.call(question(judge(), content=content), Reply())()
-        backlog = workers._held["labels"].connection._backlog
+        backlog = workers._leased["labels"].connection._backlog
         await until(lambda: backlog.bytes == 0)
 
 
@@ -408,6 +408,6 @@ async def test_a_document_is_shared_on_the_wire():
     streams = Streams(answering())
     policies = (judge(), judge("other", index=1))
     async with reached(*policies, stream=streams) as workers:
-        await put(workers, *policies, content=b'{"x":1}')
+        await send(workers, *policies, content=b'{"x":1}')
     (batch,) = streams.last.batches
     assert list(batch.documents) == [b'{"x":1}']

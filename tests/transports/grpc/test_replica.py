@@ -10,7 +10,7 @@ from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc import endpoint_set as module
 from gateway.transports.grpc.addresses import ResolveError
 from gateway.transports.grpc.connection import State
-from gateway.transports.grpc.endpoint import TURN_SECONDS, WAIT_SECONDS, Endpoint
+from gateway.transports.grpc.endpoint import ROTATION_SECONDS, SUCCESSOR_TIMEOUT_FACTOR, Endpoint
 from gateway.transports.limits import TransportLimits
 from tests.integration.running import until
 from tests.integration.workers import description
@@ -46,7 +46,7 @@ class World:
 
     def pick(self, fits=None):
         """The next one, when the turn of the last is over."""
-        self.now += TURN_SECONDS
+        self.now += ROTATION_SECONDS
         return self.replica.pick(fits, self.now)
 
     def picks(self, count, fits=None):
@@ -64,7 +64,7 @@ def test_calls_of_one_moment_go_over_one_connection():
     """So that they travel together; the next moment is the next one's."""
     world = World(3)
     first = world.pick()
-    assert {world.replica.pick(None, world.now + TURN_SECONDS * 0.9) for _ in range(5)} == {first}
+    assert {world.replica.pick(None, world.now + ROTATION_SECONDS * 0.9) for _ in range(5)} == {first}
     assert world.pick() is not first
 
 
@@ -83,10 +83,10 @@ def test_who_may_not_be_called_is_not_picked():
     world = World(3)
     first, second, third = world.made
     first.state, second.is_serving = State.DESCRIBING, False
-    world.replica.look()
+    world.replica.update()
     assert set(world.picks(4)) == {third}
     third.is_draining = True
-    world.replica.look()
+    world.replica.update()
     assert not world.replica.can_be_called
     assert world.pick() is None
 
@@ -109,10 +109,10 @@ def test_an_old_connection_stays_until_its_successor_may_be_called():
     world.replica.renew(now + 111)
     old, young = world.made
     young.state = State.CONNECTING
-    world.replica.look()
+    world.replica.update()
     assert (world.pick(), world.retired) == (old, [])
     young.state = State.READY
-    world.replica.look()
+    world.replica.update()
     assert (world.pick(), world.retired) == (young, [old])
     world.replica.renew(now + 60)
     assert len(world.made) == 2
@@ -134,9 +134,9 @@ def test_a_successor_that_does_not_become_ready_is_made_anew():
     now = monotonic() + 111
     world.replica.renew(now)
     world.made[1].state = State.CONNECTING
-    world.replica.renew(now + WAIT_SECONDS - 0.1)
+    world.replica.renew(now + SUCCESSOR_TIMEOUT_FACTOR - 0.1)
     assert len(world.made) == 2
-    world.replica.renew(now + WAIT_SECONDS)
+    world.replica.renew(now + SUCCESSOR_TIMEOUT_FACTOR)
     assert world.retired == [world.made[1]]
     assert world.replica.successors == (world.made[2],)
     assert world.replica.connections == (world.made[0],)
@@ -152,7 +152,7 @@ def test_expired_connections_are_due_at_once():
     assert world.retired == list(stale)
     world.replica.renew(now)
     assert len(world.replica.successors) == 2
-    world.replica.look()
+    world.replica.update()
     assert set(world.replica.connections).isdisjoint(stale)
 
 
@@ -175,7 +175,7 @@ def test_fewer_connections_are_wanted():
     world.replica.fill(1)
     assert len(world.replica.connections) == 1
     assert len(world.retired) == 4
-    world.replica.leave()
+    world.replica.close()
     assert sorted(map(id, world.retired)) == sorted(map(id, world.made))
     assert world.pick() is None
 
@@ -187,7 +187,7 @@ def test_circuits_are_of_one_policy_each():
     world.replica.ended("forgotten", 1.0, 1.0, failed=None)
     world.replica.ended("bad", 1.0, 1.0, failed=True)
     names = ("fine", "forgotten", "bad", "new")
-    assert [world.replica.lets_through(name, 1.0) for name in names] == [True, True, False, True]
+    assert [world.replica.allows(name, 1.0) for name in names] == [True, True, False, True]
     assert [world.replica.is_closed(name) for name in names] == [True, True, False, True]
     assert world.opened == [("a", "bad")]
 
@@ -241,13 +241,13 @@ class Names:
 def quick(monkeypatch):
     """Names are looked up again soon."""
     monkeypatch.setattr(module, "RESOLVE_SECONDS", 0.001)
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.001)
 
 
 async def test_addresses_come_and_go(quick):
     """A new one is connected to; one that is gone is called no more, and closed when its calls have ended."""
     names = Names("a", "b")
-    async with played("a", "b", resolving=names, worker_resolve_seconds=0.001) as endpoints:
+    async with played("a", "b", resolver=names, worker_resolve_seconds=0.001) as endpoints:
         kept = next(place for place in endpoints.made if place.address == "b")
         names.now = ("b", "c")
         await until(lambda: {place.address for place in endpoints.places} == {"b", "c"})
@@ -266,7 +266,7 @@ async def test_addresses_come_and_go(quick):
 async def test_a_name_that_cannot_be_resolved_now_keeps_its_addresses(quick, log, error):
     """A resolver that is away takes nothing away."""
     names = Names("a", "b")
-    async with played("a", "b", resolving=names, worker_resolve_seconds=0.001) as endpoints:
+    async with played("a", "b", resolver=names, worker_resolve_seconds=0.001) as endpoints:
         names.now = error
         seen = names.called
         await until(lambda: names.called > seen + 2)
@@ -282,7 +282,7 @@ async def test_a_name_that_cannot_be_resolved_now_keeps_its_addresses(quick, log
 async def test_a_lost_connection_looks_its_name_up_again(quick):
     """Whoever is lost may be somewhere else already."""
     names = Names("a")
-    async with played("a", resolving=names, worker_resolve_seconds=1e6) as endpoints:
+    async with played("a", resolver=names, worker_resolve_seconds=1e6) as endpoints:
         await until(lambda: names.called == 1)
         (place,) = endpoints.places
         place.state = State.CONNECTING
@@ -298,7 +298,7 @@ async def test_calls_wait_for_a_name_that_is_being_resolved():
         await resolved.wait()
         return ("a",)
 
-    async with played(resolving=resolve) as endpoints:
+    async with played(resolver=resolve) as endpoints:
         called = Called(endpoints)
         resolved.set()
         await until(endpoints.attempts)
@@ -309,7 +309,7 @@ async def test_calls_do_not_wait_for_a_name_that_is_unknown(quick):
     """They fail at once, and say why."""
     names = Names()
     names.now = ResolveError("'labels.svc' cannot be resolved: no")
-    async with played(resolving=names) as endpoints:
+    async with played(resolver=names) as endpoints:
         await until(lambda: names.called)
         called = Called(endpoints)
         await until(lambda: called.answers)
@@ -322,7 +322,7 @@ async def test_connections_are_made_anew_with_new_certificates(quick, log):
         before = endpoints.places
         endpoints.dialled.has_changed = True
         await until(lambda: len(endpoints.made) == 4)
-        endpoints.worker._look()
+        endpoints.worker._update()
         await until(lambda: set(endpoints.places).isdisjoint(before))
         await until(lambda: all(place.is_closed for place in before))
 
@@ -330,7 +330,7 @@ async def test_connections_are_made_anew_with_new_certificates(quick, log):
 async def test_certificates_that_cannot_be_used_yet_are_tried_again(quick, log):
     """Until they can, calls fail by that name; then they are judged."""
     names = Names("a")
-    async with played(resolving=names) as endpoints:
+    async with played(resolver=names) as endpoints:
         endpoints.dialled.error = CredentialsError("tls.crt: no such file")
         await until(lambda: endpoints.worker.why == "tls.crt: no such file")
         endpoints.dialled.error = None

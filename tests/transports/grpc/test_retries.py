@@ -8,7 +8,7 @@ import pytest
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.reasons import Reason
 from gateway.transports.grpc.call_attempt import CallResult
-from gateway.transports.grpc.retries import SENT, UNSENT
+from gateway.transports.grpc.retries import MAX_SENT, MAX_UNSENT
 from gateway.transports.grpc.retry_budget import RESERVE
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
@@ -17,13 +17,13 @@ from tests.transports.grpc.fleets import Called, played
 BROKEN = Failure(reason=Reason.WORKER_UNAVAILABLE, message="broken")
 FAILED = Failure(reason=Reason.WORKER_FAILURE, message="could not judge")
 LATE = Failure(reason=Reason.WORKER_TIMEOUT, message="late")
-WORDS = {CallResult.UNSENT: BROKEN, CallResult.LOST: BROKEN, CallResult.SAID: FAILED, CallResult.LATE: LATE}
+WORDS = {CallResult.UNSENT: BROKEN, CallResult.LOST: BROKEN, CallResult.FAILED: FAILED, CallResult.LATE: LATE}
 
 DENIED = Deny(message="no", code=403, reason="Forbidden")
 
 
-def end(attempt, ending):
-    attempt.ended(WORDS[ending], ending)
+def end(attempt, result):
+    attempt.ended(WORDS[result], result)
 
 
 def first(endpoints):
@@ -57,55 +57,55 @@ def lead(endpoints, called, play):
 
 @pytest.mark.parametrize("cancellable", [True, False])
 @pytest.mark.parametrize("replicas", [1, 2, 3])
-@pytest.mark.parametrize("ending", list(CallResult))
-async def test_who_may_be_called_again(ending, replicas, cancellable):
-    """The table: after each ending, with and without side effects, alone or among replicas."""
+@pytest.mark.parametrize("result", list(CallResult))
+async def test_who_may_be_called_again(result, replicas, cancellable):
+    """The table: after each result, with and without side effects, alone or among replicas."""
     async with played(*"abc"[:replicas]) as endpoints:
         called = Called(endpoints, cancellable=cancellable)
         place, attempt = first(endpoints)
-        end(attempt, ending)
+        end(attempt, result)
         again = len(endpoints.attempts()) - 1
         expected = {
             CallResult.UNSENT: True,
             CallResult.LOST: cancellable,
-            CallResult.SAID: cancellable and replicas > 1,
+            CallResult.FAILED: cancellable and replicas > 1,
             CallResult.LATE: False,
-        }[ending]
+        }[result]
         assert again == expected
         if not expected:
-            assert called.answer is WORDS[ending]
+            assert called.answer is WORDS[result]
             return
         assert called.answers == []
         place_again, attempt_again = second(endpoints, attempt)
-        if ending is not CallResult.UNSENT:
+        if result is not CallResult.UNSENT:
             assert (place_again is place) == (replicas == 1)
         attempt_again.answered(DENIED)
         assert called.answer is DENIED
 
 
-@pytest.mark.parametrize("ending", [CallResult.LOST, CallResult.SAID])
-async def test_an_call_is_sent_twice_at_most(ending):
+@pytest.mark.parametrize("result", [CallResult.LOST, CallResult.FAILED])
+async def test_an_call_is_sent_twice_at_most(result):
     """One that kills its worker does not go on to kill all of them."""
     async with played(*"abcd") as endpoints:
         called = Called(endpoints)
         _, attempt = first(endpoints)
-        end(attempt, ending)
+        end(attempt, result)
         _, again = second(endpoints, attempt)
-        end(again, ending)
-        assert len(endpoints.attempts()) == SENT
-        assert called.answer is WORDS[ending]
+        end(again, result)
+        assert len(endpoints.attempts()) == MAX_SENT
+        assert called.answer is WORDS[result]
 
 
 async def test_what_never_left_does_not_count_as_sent():
     """It is put again, a few times; then the worker is taken to be away."""
     async with played("a", "b") as endpoints:
         called = Called(endpoints)
-        for _ in range(UNSENT):
+        for _ in range(MAX_UNSENT):
             end(open_attempt(endpoints), CallResult.UNSENT)
         assert called.answers == []
         end(open_attempt(endpoints), CallResult.UNSENT)
         assert called.answer.reason is Reason.WORKER_UNAVAILABLE
-        assert len(endpoints.attempts()) == UNSENT + 1
+        assert len(endpoints.attempts()) == MAX_UNSENT + 1
 
 
 async def test_side_effects_are_sent_again_only_if_they_never_left():
@@ -128,7 +128,7 @@ async def test_whoever_was_on_a_stream_that_broke_has_a_call_of_its_own():
             _, attempt = first(endpoints)
             end(attempt, CallResult.LOST)
             place, again = second(endpoints, attempt)
-            assert place.alone == [again]
+            assert place.unary == [again]
 
 
 async def test_it_keeps_its_call_of_its_own_when_it_has_to_wait():
@@ -138,13 +138,13 @@ async def test_it_keeps_its_call_of_its_own_when_it_has_to_wait():
         place, attempt = first(endpoints)
         place.is_serving = False
         place.state = type(place.state).CONNECTING
-        endpoints.worker._look()
+        endpoints.worker._update()
         end(attempt, CallResult.LOST)
         assert len(endpoints.attempts()) == 1
         place.is_serving, place.state = True, type(place.state).READY
-        endpoints.worker._look()
+        endpoints.worker._update()
         _, again = second(endpoints, attempt)
-        assert place.alone == [again]
+        assert place.unary == [again]
 
 
 async def test_a_verdict_ends_it():
@@ -171,7 +171,7 @@ async def test_retries_of_failures_have_a_budget():
     calls = 200
     async with played("a", "b", worker_retry_share=0.2, worker_circuit_calls=100_000) as endpoints:
         for _ in range(calls):
-            lead(endpoints, Called(endpoints), lambda _, attempt: end(attempt, CallResult.SAID))
+            lead(endpoints, Called(endpoints), lambda _, attempt: end(attempt, CallResult.FAILED))
         retries = len(endpoints.attempts()) - calls
         assert endpoints.events["retry"] == retries
         assert 0.2 * calls <= retries <= 0.2 * calls + RESERVE
@@ -202,7 +202,7 @@ async def test_an_call_goes_only_where_it_fits():
         assert endpoints.made[0].attempts == []
         no_consumer = Called(endpoints, fits=frozenset({object.__new__(others)}))
         await until(lambda: no_consumer.answers)
-        assert "nobody who is connected holds policy 'judge' as it was described" in no_consumer.answer.message
+        assert "no connected replica has policy 'judge' as it was described" in no_consumer.answer.message
         assert strange is endpoints.made[0].description
 
 

@@ -247,10 +247,10 @@ async def test_a_flood_ends_the_stream():
     async with streaming(Streams(floods), told=told, worker_unsolicited=50) as stream:
         stream.call(attempt)
         await until(lambda: stream.has_ended)
-        assert stream.is_abused
+        assert stream.violated_protocol
     assert attempt.failure.reason is Reason.INVALID_RESPONSE
     assert "worker_unsolicited, which is 50" in attempt.failure.message
-    assert attempt.ending is CallResult.LOST
+    assert attempt.result is CallResult.LOST
     assert told.unsolicited_count <= 60
 
 
@@ -265,7 +265,7 @@ async def test_messages_without_answers_are_a_flood_too():
     async with streaming(Streams(floods), worker_unsolicited=50) as stream:
         stream.call(Attempt())
         await until(lambda: stream.has_ended)
-        assert stream.is_abused
+        assert stream.violated_protocol
 
 
 async def test_a_flood_in_one_message_is_not_read_to_its_end():
@@ -281,7 +281,7 @@ async def test_a_flood_in_one_message_is_not_read_to_its_end():
     async with streaming(Streams(floods), told=told, options=options, worker_unsolicited=50) as stream:
         stream.call(attempt)
         await until(lambda: stream.has_ended)
-        assert stream.is_abused
+        assert stream.violated_protocol
     assert attempt.failure.reason is Reason.INVALID_RESPONSE
     assert told.unsolicited_count <= 100
 

@@ -82,7 +82,7 @@ async def with_an_exception(conversation):
 ENDS = {
     "OK": (end, Reason.WORKER_UNAVAILABLE, "ended its stream without an answer"),
     "a status": (with_status, Reason.WORKER_FAILURE, "status INTERNAL: not today"),
-    "garbage": (with_garbage, Reason.INVALID_RESPONSE, "bytes that are no ReviewStreamResponse"),
+    "garbage": (with_garbage, Reason.INVALID_RESPONSE, "an invalid ReviewStreamResponse"),
     "too large a message": (with_too_much, Reason.WORKER_FAILURE, "status RESOURCE_EXHAUSTED"),
     "an exception": (with_an_exception, Reason.WORKER_FAILURE, "status UNKNOWN"),
 }
@@ -104,7 +104,7 @@ async def test_when_a_stream_ends_every_open_call_is_told(name):
             stream.call(attempt)
         await until(lambda: stream.has_ended)
     for attempt in attempts:
-        assert (attempt.failure.reason, attempt.ending) == (reason, CallResult.LOST)
+        assert (attempt.failure.reason, attempt.result) == (reason, CallResult.LOST)
         assert words in attempt.failure.message
         assert attempt.failure.message.isprintable()
 
@@ -118,7 +118,7 @@ async def test_a_worker_without_streams_has_been_called_nothing():
         await until(lambda: stream.has_ended)
         # gRPC loses the worker's status where the first write is under way when it comes.
         assert stream.is_unimplemented or not stream.has_written
-    assert [attempt.ending for attempt in attempts] == [CallResult.UNSENT] * 3
+    assert [attempt.result for attempt in attempts] == [CallResult.UNSENT] * 3
 
 
 class LostStatus:
@@ -153,7 +153,7 @@ async def test_a_stream_that_ends_while_its_first_message_is_written_was_called_
         stream.call(attempt)
     await until(lambda: told.gone)
     await stream.close()
-    assert [attempt.ending for attempt in attempts] == [CallResult.UNSENT] * 3
+    assert [attempt.result for attempt in attempts] == [CallResult.UNSENT] * 3
 
 
 async def test_what_was_not_written_when_the_stream_ended_has_never_left():
@@ -172,7 +172,7 @@ async def test_what_was_not_written_when_the_stream_ended_has_never_left():
         await until(lambda: stream._writing_since and len(stream._unsent) < len(attempts))
         opened.set()
         await until(lambda: stream.has_ended)
-    endings = [attempt.ending for attempt in attempts]
+    endings = [attempt.result for attempt in attempts]
     sent = endings.index(CallResult.UNSENT)
     assert sent > 0
     assert endings == [CallResult.LOST] * sent + [CallResult.UNSENT] * (len(attempts) - sent)
@@ -219,7 +219,7 @@ async def test_an_call_that_cannot_be_written_ends_the_stream(log, monkeypatch):
     async with streaming(Streams(answering())) as stream:
         stream.call(attempt)
         await until(lambda: attempt.is_over)
-    assert attempt.ending is CallResult.UNSENT
+    assert attempt.result is CallResult.UNSENT
     assert [entry["log_level"] for entry in log] == ["error"]
 
 
@@ -232,7 +232,7 @@ async def test_closing_breaks_off_what_is_open():
         await until(lambda: streams.conversations and streams.last.items)
         await stream.close()
         await until(lambda: streams.last.is_over)
-    assert [attempt.ending for attempt in attempts] == [CallResult.LOST] * 2
+    assert [attempt.result for attempt in attempts] == [CallResult.LOST] * 2
 
 
 async def test_a_stream_that_is_closed_at_once():
@@ -241,7 +241,7 @@ async def test_a_stream_that_is_closed_at_once():
     async with streaming(Streams()) as stream:
         stream.call(attempt)
         await stream.close()
-    assert attempt.ending is CallResult.UNSENT
+    assert attempt.result is CallResult.UNSENT
 
 
 # ---------------------------------------------------------------------------------------------------- bounds
@@ -256,7 +256,7 @@ async def test_calls_whose_deadline_is_over_are_swept():
         await until(lambda: late.is_over)
         await until(lambda: streams.last.cancels == [number])
         assert not kept.is_over
-    assert (late.failure.reason, late.ending) == (Reason.WORKER_TIMEOUT, CallResult.LATE)
+    assert (late.failure.reason, late.result) == (Reason.WORKER_TIMEOUT, CallResult.LATE)
 
 
 async def test_the_backlog_is_what_has_not_been_written():

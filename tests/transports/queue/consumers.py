@@ -77,8 +77,8 @@ class FakeHandler:
     def listen(self, listener):
         self._listeners.append(listener)
 
-    def become(self, describer):
-        self.consumer_description = describer
+    def become(self, describe_client):
+        self.consumer_description = describe_client
         for listener in self._listeners:
             listener()
 

@@ -27,7 +27,7 @@ class ForwarderClient:
         async def resolving(_):
             return targets
 
-        self.worker = GrpcWorker("queue", targets[0], limits, resolving=resolving, reading=unchanged)
+        self.worker = GrpcWorker("queue", targets[0], limits, resolver=resolving, read_outcome=unchanged)
         self.forwarder = GrpcForwarder(self.worker)
 
     async def consumer_description(self):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gateway.policies.model import Phase
 from gateway.transports.webhook.access import ANONYMOUS, AccessError, Credentials, Users, WebhookAccess, join_host_port
 from gateway.transports.webhook.admission_configuration import read_admission_configuration
-from gateway.transports.webhook.host_overrides import read_places
+from gateway.transports.webhook.host_overrides import read_overrides
 from gateway.transports.webhook.kubeconfig import read_kubeconfig
 
 # ------------------------------------------------------------------------------------------------------ who it is
@@ -186,10 +186,10 @@ def test_an_empty_kubeconfig_has_nobody(tmp_path):
         ({"as-groups": ["g"]}, "users[0].user.as-groups: impersonation"),
         ({"token": "t", "username": "u"}, "username/password or bearer token may be set, but not both"),
         ({"tokenFile": "t", "password": "p"}, "username/password or bearer token may be set, but not both"),
-        ({"client-certificate": "c"}, "users[0].user.client-certificate: there is no client-key"),
-        ({"client-key-data": "Sw=="}, "users[0].user.client-key: there is no client-certificate"),
+        ({"client-certificate": "c"}, "users[0].user.client-certificate: needs client-key"),
+        ({"client-key-data": "Sw=="}, "users[0].user.client-key: needs client-certificate"),
         ({"client-key-data": "!"}, "users[0].user.client-key-data: illegal base64 data at input byte 0"),
-        ({"token": "a\nb"}, "users[0].user.token: a token is printable ASCII"),
+        ({"token": "a\nb"}, "users[0].user.token: must be printable ASCII"),
         ({"token": 7}, "users[0].user.token"),
         ("me", "users[0].user"),
     ],
@@ -287,7 +287,7 @@ def test_a_phase_without_plugin_is_anonymous(tmp_path):
     [
         (webhooks("relative"), "must be an absolute file path"),
         (webhooks("/none"), "/none: cannot be read"),
-        (webhooks("", staticManifestsDir="/x"), "staticManifestsDir: these manifests are kube-apiserver's"),
+        (webhooks("", staticManifestsDir="/x"), "staticManifestsDir: static manifests are for kube-apiserver"),
         (webhooks("", other=1), 'unknown field "plugins[0].configuration.other"'),
         (webhooks("", kind="Other"), "plugins[0].configuration.kind"),
         (webhooks("", apiVersion="v1"), "plugins[0].configuration.apiVersion"),
@@ -314,7 +314,7 @@ def test_what_is_no_admission_configuration_refuses_the_start(tmp_path, members)
 def test_resolve_says_where_names_are():
     """Names in any case, addresses of both kinds."""
     said = ["Judge.hooks.svc:443=127.0.0.1:8443", "b.example.com:8443=[::1]:1", "c:1=d:2", "c:1=d:2"]
-    assert read_places(said) == {
+    assert read_overrides(said) == {
         ("judge.hooks.svc", 443): ("127.0.0.1", 8443),
         ("b.example.com", 8443): ("::1", 1),
         ("c", 1): ("d", 2),
@@ -349,13 +349,13 @@ def test_resolve_says_where_names_are():
 def test_a_resolve_that_says_nothing_is_refused(text):
     """In one line that says what is wrong."""
     with pytest.raises(AccessError, match="--resolve"):
-        read_places([text])
+        read_overrides([text])
 
 
 def test_two_places_for_one_name_are_refused():
     """Nobody would know which."""
-    with pytest.raises(AccessError, match="resolved to another place before"):
-        read_places(["a:1=b:1", "A:1=b:2"])
+    with pytest.raises(AccessError, match="has another address"):
+        read_overrides(["a:1=b:1", "A:1=b:2"])
 
 
 @pytest.mark.property
@@ -363,7 +363,7 @@ def test_two_places_for_one_name_are_refused():
 def test_a_resolve_is_read_or_refused(text):
     """And never anything else."""
     try:
-        places = read_places([text])
+        places = read_overrides([text])
     except AccessError:
         return
     ((host, port), (dialled, at)) = next(iter(places.items()))

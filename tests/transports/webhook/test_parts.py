@@ -50,7 +50,7 @@ def test_a_service_is_a_url_with_its_port(path, expected):
 def test_a_redirect_stays_at_its_host_and_port_or_is_none(location):
     """Whatever a Location says."""
     endpoint = WebhookEndpoint(WebhookTarget(url="https://h.example:8443/a/b"))
-    moved = endpoint.moved(endpoint.with_timeout(1), location)
+    moved = endpoint.redirect_url(endpoint.with_timeout(1), location)
     assert moved is None or (moved.lower() + "/").startswith(("https://h.example:8443/", "https://h.example:8443?"))
 
 

@@ -182,7 +182,7 @@ async def test_a_client_certificate_is_shown(authority, pair, tmp_path, inline):
 @pytest.mark.parametrize(
     ("credentials", "alert", "hint"),
     [
-        ("others", "unknown ca", "does not take the gateway's certificate"),
+        ("others", "unknown ca", "does not accept the gateway's certificate"),
         (None, "(handshake failure|certificate required)", "--webhook-kubeconfig"),
     ],
 )
@@ -346,7 +346,7 @@ async def test_a_key_with_a_password_calls_nobody(authority, pair, tmp_path):
     async with served(Hook(), server_context(*pair)) as hook:
         answer = await called({"url": hook.url, "ca_bundle": authority.pem}, access=user)
     assert answer.reason is Reason.CONFIGURATION
-    assert "protected by a password" in answer.message
+    assert "it is encrypted" in answer.message
     assert "PRIVATE KEY" not in answer.message
     assert not list(tmp_path.iterdir())
 
