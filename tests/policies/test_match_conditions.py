@@ -45,7 +45,7 @@ def test_blanks_are_those_of_go(one_policy, compiled):
 
 
 def test_compile_error(one_policy):
-    """An invalid expression is reported with it and the compiler's words; the condition stays, as an error."""
+    """The error for an invalid expression has it and the compiler's words; the condition stays, as an error."""
     policy, loaded = one_policy({"matchConditions": [condition("  foo "), condition("true", "b")]})
     (error,) = loaded.errors
     assert error.place.path == "policies[0].matchConditions[0].expression"

@@ -146,4 +146,4 @@ def test_side_effects(shadowed):
     assert policy.shadow is not None
     (warning,) = loaded.warnings
     assert warning.place.path == "policies[0].shadow"
-    assert "only dry runs are put to the shadow" in warning.message
+    assert "only dry runs are sent to the shadow" in warning.message

@@ -61,8 +61,8 @@ def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationErr
         yield _warning(
             policy,
             "rules",
-            "the policy matches every resource and fails closed: while its worker is away, nothing in the cluster can "
-            "be changed, not even what would repair it; narrow the rules, or exclude namespaces such as kube-system",
+            "the policy matches every resource and fails closed: while its worker fails, nothing in the cluster "
+            "can be changed, not even to repair it; narrow the rules, or exclude namespaces such as kube-system",
         )
     unmatched = unmatched_subresources(policy)
     if unmatched is not None:
@@ -86,7 +86,7 @@ def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationErr
         yield _warning(
             policy,
             "shadow",
-            "sideEffects is NoneOnDryRun, so only dry runs are put to the shadow: at any other request it would have "
+            "sideEffects is NoneOnDryRun, so only dry runs are sent to the shadow: for other requests it would have "
             "the effect a second time; write sideEffects: None if a call changes nothing outside of the request",
         )
     yield from _about_scopes(policy)
