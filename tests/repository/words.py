@@ -18,8 +18,11 @@ FORBIDDEN: Final = frozenset(
     {
         "acquaintance",
         "agreement",
+        "ask",
         "asker",
         "askers",
+        "asking",
+        "asks",
         "beat",
         "blame",
         "crowd",
