@@ -38,8 +38,8 @@ from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
 from gateway.documents.documents import hashed
-from gateway.documents.key import key_prefix
-from gateway.engine.origin import CALLED, Origin, Source
+from gateway.documents.verdict_key import key_prefix
+from gateway.engine.answer_source import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
 from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Verdict

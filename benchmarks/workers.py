@@ -35,7 +35,7 @@ import structlog
 import uvloop
 
 from gateway.documents.documents import hashed
-from gateway.engine.origin import CALLED, Origin
+from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Verdict
 from gateway.policies.model import Configuration, Phase, Policy

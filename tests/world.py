@@ -9,9 +9,9 @@ from typing import Any
 
 from gateway.cel.authorization import Authorization
 from gateway.cel.program import Evaluation, NeedsAuthorization
+from gateway.engine.answer_source import Origin, Source
 from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine
-from gateway.engine.origin import Origin, Source
 from gateway.engine.plan import Described, Plan, make_plan
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup, Step

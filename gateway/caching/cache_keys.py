@@ -9,7 +9,7 @@ import hashlib
 from functools import lru_cache
 from typing import Final
 
-from gateway.documents.key import verdict_key
+from gateway.documents.verdict_key import verdict_key
 from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import Phase
 

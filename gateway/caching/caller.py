@@ -11,7 +11,7 @@ from collections.abc import Callable
 from gateway.caching.cache import CachedWorkers, VerdictCache
 from gateway.caching.cache_keys import cache_key_of
 from gateway.caching.flights import Flight
-from gateway.engine.origin import Origin, Source
+from gateway.engine.answer_source import Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
 from gateway.engine.verdicts import Verdict

@@ -20,7 +20,7 @@ import structlog
 
 from gateway.caching.cache import CachedVerdict, CachedWorkers, VerdictCache
 from gateway.caching.entries import Entry, reusable
-from gateway.engine.origin import CALLED, Origin, Source
+from gateway.engine.answer_source import CALLED, Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter
 from gateway.engine.verdicts import Answer, Failure, Verdict

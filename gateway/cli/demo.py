@@ -27,7 +27,7 @@ from gateway.cli.streams import COULD_NOT, fail, note
 from gateway.engine.decision import Decision
 from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, serve_until
-from gateway.serving.certificates import CertificateError
+from gateway.serving.development_certificates import CertificateError
 from gateway.serving.listener import ListenError
 from gateway.serving.settings import Settings
 from gateway.serving.tls import TlsError

@@ -8,9 +8,9 @@ from typing import Final
 import click
 
 from gateway.cli.terminal_text import change, outcome, sentences, title
+from gateway.engine.answer_source import Source
 from gateway.engine.decision import Decision, Outcome
 from gateway.engine.invocation_record import InvocationRecord
-from gateway.engine.origin import Source
 from gateway.engine.plan import Described
 from gateway.policies.model import Configuration, Phase
 from gateway.serving.app import Gateway

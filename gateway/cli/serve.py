@@ -22,7 +22,7 @@ from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.patching.limits import PatchLimits
 from gateway.serving.app import Gateway, StrictError, WatchedSource, serve_until, start_unless
 from gateway.serving.cache import CacheError
-from gateway.serving.certificates import CertificateError
+from gateway.serving.development_certificates import CertificateError
 from gateway.serving.limits import Limits
 from gateway.serving.listener import ListenError
 from gateway.serving.settings import Settings

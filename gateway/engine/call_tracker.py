@@ -22,9 +22,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gateway.documents.documents import Document
+from gateway.engine.answer_source import CALLED, Origin, Source
 from gateway.engine.deadlines import Budget
 from gateway.engine.memo import Fallback, Memo
-from gateway.engine.origin import CALLED, Origin, Source
 from gateway.engine.plan import Member
 from gateway.engine.policy_call import CacheKey, PolicyCall, PolicyInvocation
 from gateway.engine.verdicts import Answer, Failure, Verdict

@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.cel.program import NeedsAuthorization
 from gateway.documents.documents import DocumentBuilder
+from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.call_tracker import NO_CALL, CallTracker, InvocationResult
 from gateway.engine.chain import PolicyChain
 from gateway.engine.deadlines import Budget
@@ -46,7 +47,6 @@ from gateway.engine.decision import Decision
 from gateway.engine.field_changes import changed_by
 from gateway.engine.lookups import Fact, Lookups
 from gateway.engine.match_errors import dry_run_unsupported, undecided
-from gateway.engine.origin import CALLED, Origin
 from gateway.engine.plan import Plan
 from gateway.engine.policy_call import PolicyCall, PolicyInvocation
 from gateway.engine.prefetch import Prefetch

@@ -16,9 +16,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from gateway.engine.answer_source import Source
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.object_state import ObjectState
-from gateway.engine.origin import Source
 from gateway.patching.difference import Operation
 from gateway.patching.field_ownership import ChangedField
 from gateway.review.request import Request

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from gateway.engine.answer_source import Source
 from gateway.engine.conflicts import Conflict
-from gateway.engine.origin import Source
 from gateway.engine.verdicts import Allow, Answer, Deny, Failure
 from gateway.patching.difference import Operation
 from gateway.policies.model import FailurePolicy, Mode, Policy

@@ -2,7 +2,7 @@
 
 from gateway.engine.verdicts import Failure
 from gateway.matching.outcomes import Undecidable
-from gateway.matching.wording import not_found
+from gateway.matching.status_messages import not_found
 from gateway.policies.model import Policy
 from gateway.reasons import Reason
 

@@ -10,7 +10,7 @@ The memo also keeps fallbacks: stale verdicts, which count only if the call fail
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.engine.origin import Origin, Source
+from gateway.engine.answer_source import Origin, Source
 from gateway.engine.policy_call import CacheKey, PolicyCall
 from gateway.engine.verdicts import Verdict
 

@@ -22,7 +22,7 @@ from gateway.patching.limits import PatchLimits
 from gateway.patching.merging import apply_merge_patch, merged_unlike
 from gateway.patching.metadata import object_fault
 from gateway.patching.replacement import apply_object
-from gateway.patching.scope import out_of_scope
+from gateway.patching.write_check import out_of_scope
 from gateway.reasons import Reason
 from gateway.review.request import Request
 from gateway.scopes.pointer_set import PointerSet

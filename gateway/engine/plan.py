@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.documents.key import key_prefix
+from gateway.documents.verdict_key import key_prefix
 from gateway.engine.verdicts import Failure
 from gateway.enums import StrEnum
 from gateway.matching.index import EveryPolicy, PolicyIndex, RuleIndex

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from gateway.engine.origin import CALLED, Origin
+from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Verdict
 

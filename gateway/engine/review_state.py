@@ -13,11 +13,11 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gateway.engine.answer_source import Source
 from gateway.engine.call_tracker import InvocationResult
 from gateway.engine.conflicts import Conflict, conflict_failure, conflicts_of
 from gateway.engine.invocation_record import InvocationRecord, refuses
 from gateway.engine.object_state import ObjectState
-from gateway.engine.origin import Source
 from gateway.engine.plan import Plan
 from gateway.engine.policy_call import PolicyInvocation
 from gateway.engine.verdicts import Allow, Answer, Change, Failure

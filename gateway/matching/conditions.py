@@ -23,7 +23,7 @@ from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.cel.budget import LARGEST_COST, LARGEST_COST_PER_WEBHOOK, OUT_OF_BUDGET
 from gateway.cel.program import EvaluationError, NeedsAuthorization
 from gateway.matching.outcomes import MATCHED, Matched, NotMatched, Undecidable
-from gateway.matching.wording import aggregate, forbidden
+from gateway.matching.status_messages import aggregate, forbidden
 from gateway.policies.model import MatchCondition, Policy
 from gateway.reasons import Reason
 from gateway.review.request import Request

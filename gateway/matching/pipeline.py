@@ -16,7 +16,7 @@ from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.matching.conditions import by_conditions
 from gateway.matching.outcomes import MATCHED, Matching, NeedsNamespace, NotMatched, Ruled, Undecidable
 from gateway.matching.selectors import Labels, object_labels, object_selected, selects
-from gateway.matching.wording import not_found
+from gateway.matching.status_messages import not_found
 from gateway.policies.model import Policy
 from gateway.reasons import Reason
 from gateway.review.request import Request

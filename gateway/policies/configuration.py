@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gateway.policies import field_errors
-from gateway.policies.chain import ChainDocument
+from gateway.policies.configuration_document import ChainDocument
 from gateway.policies.decoding.field import Field
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import Findings, Place, summary

@@ -21,16 +21,16 @@ from gateway.policies.errors import ConfigurationError
 from gateway.policies.model import Configuration
 from gateway.serving.admin import AdminListener
 from gateway.serving.cache import ServedCache
-from gateway.serving.certificates import DevelopmentCertificates, ensure_development_certificates
 from gateway.serving.configuration_switch import ConfigurationSwitch
+from gateway.serving.development_certificates import DevelopmentCertificates, ensure_development_certificates
 from gateway.serving.http_server import HttpServer
 from gateway.serving.idempotency_check import IdempotencyCheck
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload
+from gateway.serving.reload_report import Report
 from gateway.serving.replay import Replays
-from gateway.serving.report import Report
 from gateway.serving.review_handler import DecisionObserver, ReviewHandler, refusal
 from gateway.serving.route_table import NOT_SERVING, RouteTable
 from gateway.serving.served_certificate import ServedCertificate

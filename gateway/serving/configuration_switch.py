@@ -24,7 +24,7 @@ from gateway.engine.policy_caller import PolicyCaller
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration
 from gateway.serving.loaded_configuration import LoadedConfiguration
-from gateway.serving.report import Report
+from gateway.serving.reload_report import Report
 from gateway.telemetry.events import Events
 from gateway.transports.limits import TransportLimits
 from gateway.transports.pool import WorkerPool

@@ -17,9 +17,9 @@ from typing import Final, Protocol
 import structlog
 
 from gateway.cel.authorization import Authorization
+from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine
-from gateway.engine.origin import CALLED, Origin
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup, Step

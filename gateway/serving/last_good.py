@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.engine.origin import Origin
+from gateway.engine.answer_source import Origin
 from gateway.engine.plan import Described
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter, PolicyCaller

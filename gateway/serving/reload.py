@@ -29,7 +29,7 @@ import structlog
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.serving.configuration_switch import ConfigurationSwitch
-from gateway.serving.report import Report
+from gateway.serving.reload_report import Report
 from gateway.sources.files import SourceError
 from gateway.sources.watching import PollTimer, Source
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import structlog
 
+from gateway.engine.answer_source import Source
 from gateway.engine.decision import Decision
 from gateway.engine.invocation_record import InvocationRecord
-from gateway.engine.origin import Source
 from gateway.engine.verdicts import Deny, Failure
 from gateway.policies.model import Mode
 from gateway.reasons import Reason

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, product
 from typing import Final
 
+from gateway.engine.answer_source import Source
 from gateway.engine.decision import Decision
-from gateway.engine.origin import Source
 from gateway.engine.verdicts import ANSWER_WORDS, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.telemetry.events import CONFIGURED, Kind, Metric

@@ -7,8 +7,8 @@ six million series elsewhere. docs/reference/metrics.md is generated from this t
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from gateway.engine.answer_source import Source
 from gateway.engine.decision import Outcome
-from gateway.engine.origin import Source
 from gateway.engine.plan import UnavailableReason
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason

@@ -13,7 +13,7 @@ import pytest
 from gateway.caching.cache_keys import cache_key_of
 from gateway.caching.entries import Entry, packed
 from gateway.caching.names import entry_name, named
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
 from gateway.policies.model import Cache, Phase
 from gateway.redis.faults import RedisFault

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache
 from gateway.reasons import Reason

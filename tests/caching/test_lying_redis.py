@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Deny
 from gateway.telemetry.labels import LookupResult
 from tests.caching.conftest import IMPATIENT

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 from gateway.caching.cache_keys import cache_key_of, prefix_of
 from gateway.caching.names import marker_name
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Deny
 from gateway.redis.faults import RedisFault
 from tests.caching import servers

@@ -7,7 +7,7 @@ import pytest
 from gateway.caching.cache_keys import cache_key_of, prefix_of
 from gateway.caching.limits import CacheLimits
 from gateway.caching.purges import Purges
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Deny
 from gateway.redis.faults import RedisFault
 from tests.caching.conftest import PATIENT

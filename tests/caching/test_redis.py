@@ -9,7 +9,7 @@ from redis.asyncio.cluster import ClusterNode
 from structlog.testing import capture_logs
 
 from gateway.caching.link import LinkError
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
 from gateway.policies.model import Cache
 from gateway.redis.addresses import redis_address

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.caching.limits import CacheLimits
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import Cache, Phase
 from gateway.reasons import Reason

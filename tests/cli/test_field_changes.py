@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gateway.cli.decision_document import decision_document
 from gateway.cli.review_text import reported
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Allow, Failure
 from gateway.policies.model import OnConflict, Phase
 from gateway.reasons import Reason

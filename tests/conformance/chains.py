@@ -17,9 +17,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gateway.engine.answer_source import Source
 from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine
-from gateway.engine.origin import Source
 from gateway.engine.plan import Described, make_plan
 from gateway.engine.verdicts import Answer, Failure
 from gateway.policies.model import Phase, Policy, ReinvocationPolicy, SideEffects

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.documents.key import key_prefix, verdict_key
+from gateway.documents.verdict_key import key_prefix, verdict_key
 
 PARTS = st.fixed_dictionaries(
     {

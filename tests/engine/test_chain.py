@@ -6,8 +6,8 @@ import jsonpatch
 import pytest
 from msgspec.structs import replace
 
+from gateway.engine.answer_source import Source
 from gateway.engine.decision import Outcome
-from gateway.engine.origin import Source
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import FailurePolicy, ReinvocationPolicy, Requirement, Rule, Selector
 from gateway.reasons import Reason

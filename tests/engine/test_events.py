@@ -15,8 +15,8 @@ from hypothesis import settings
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.documents.documents import hashed
+from gateway.engine.answer_source import Origin, Source
 from gateway.engine.engine import Engine
-from gateway.engine.origin import Origin, Source
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.steps import NamespaceLookup
 from gateway.engine.verdicts import Allow, Deny, Failure

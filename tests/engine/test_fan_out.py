@@ -2,9 +2,9 @@
 
 import pytest
 
+from gateway.engine.answer_source import Source
 from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
-from gateway.engine.origin import Source
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import Cache, FailurePolicy, Phase, SideEffects
 from gateway.reasons import Reason

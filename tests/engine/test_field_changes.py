@@ -6,9 +6,9 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from gateway.engine.answer_source import Source
 from gateway.engine.engine import Engine
 from gateway.engine.field_changes import FieldChange, digest
-from gateway.engine.origin import Source
 from gateway.engine.plan import Described, make_plan
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
 from gateway.policies.model import Phase

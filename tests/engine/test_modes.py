@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.cel.program import EvaluationError
+from gateway.engine.answer_source import Source
 from gateway.engine.decision import Outcome
-from gateway.engine.origin import Source
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy, Mode, Phase, ReinvocationPolicy, Requirement, Selector, SideEffects
 from gateway.reasons import Reason

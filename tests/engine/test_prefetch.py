@@ -3,10 +3,10 @@
 import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
-from gateway.documents.key import key_prefix
+from gateway.documents.verdict_key import key_prefix
+from gateway.engine.answer_source import Source
 from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
-from gateway.engine.origin import Source
 from gateway.engine.plan import Described, make_plan
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import (

@@ -2,9 +2,9 @@
 
 import pytest
 
+from gateway.engine.answer_source import Origin, Source
 from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
-from gateway.engine.origin import Origin, Source
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy, Mode
 from gateway.reasons import Reason

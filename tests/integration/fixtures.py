@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.serving.certificates import ensure_development_certificates
+from gateway.serving.development_certificates import ensure_development_certificates
 from gateway.transports.limits import TransportLimits
 from tests.integration.process import Serving
 from tests.integration.running import configuration, policy, running, source

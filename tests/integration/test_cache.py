@@ -14,7 +14,7 @@ from time import monotonic
 import pytest
 
 from gateway.caching.limits import CacheLimits
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from tests.integration.client import message
 from tests.integration.process import COMMAND, WAIT_SECONDS
 from tests.integration.redis_process import RedisProcess

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli.main import main
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.transports.limits import TransportLimits

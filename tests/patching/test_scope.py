@@ -5,7 +5,7 @@ from hypothesis import given
 
 from gateway.patching.difference import difference
 from gateway.patching.parsing import parse_pointer
-from gateway.patching.scope import out_of_scope
+from gateway.patching.write_check import out_of_scope
 from gateway.scopes.pointer import format_pointer
 from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import IDENTITY, STATUS, Writes

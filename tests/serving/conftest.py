@@ -20,7 +20,7 @@ import structlog
 import uvloop
 
 from gateway.policies.model import Phase
-from gateway.serving.certificates import ensure_development_certificates
+from gateway.serving.development_certificates import ensure_development_certificates
 from gateway.serving.http_server import HttpReply, HttpServer
 from gateway.serving.limits import Limits
 from gateway.serving.plans import Target

@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
 from gateway.serving.certificate_authority import CA_LIFETIME, SERVER_LIFETIME, general_name
-from gateway.serving.certificates import CertificateError, ensure_development_certificates
+from gateway.serving.development_certificates import CertificateError, ensure_development_certificates
 
 SERVICE = "admission-gateway.admission-gateway.svc"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -223,7 +223,7 @@ def test_a_file_in_the_directorys_place_is_an_error(tmp_path):
 
 MAKE = """
 import pathlib, sys
-from gateway.serving.certificates import ensure_development_certificates
+from gateway.serving.development_certificates import ensure_development_certificates
 sys.stdin.readline()
 print(ensure_development_certificates(pathlib.Path(sys.argv[1]), sys.argv[2:]).ca_bundle)
 """

@@ -8,8 +8,8 @@ from time import monotonic
 import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
+from gateway.engine.answer_source import Origin, Source
 from gateway.engine.engine import Engine
-from gateway.engine.origin import Origin, Source
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache, FailurePolicy, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason

@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from gateway.serving.certificates import ensure_development_certificates
+from gateway.serving.development_certificates import ensure_development_certificates
 from gateway.serving.tls import TlsError, server_context, validity_of
 
 ALWAYS = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import EVERYTHING, FailurePolicy, Mode, OnConflict, Phase
 from gateway.reasons import Reason

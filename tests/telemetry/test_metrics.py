@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.engine.origin import Source
+from gateway.engine.answer_source import Source
 from gateway.engine.plan import Unavailable, UnavailableReason
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache, FailurePolicy, Phase, Shadow

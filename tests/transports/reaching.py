@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from gateway.cli.reaching import HookWorkerFactory
 from gateway.documents.documents import hashed
-from gateway.engine.origin import CALLED
+from gateway.engine.answer_source import CALLED
 from gateway.engine.plan import Described
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Failure
