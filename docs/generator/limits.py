@@ -123,7 +123,7 @@ _FIXED: Final = (
     _Fixed(title="Names of queues", module="gateway.policies.workers.queue_target", names=("MAX_STREAM",)),
     _Fixed(
         title="Queues, as gateways and bridges share them",
-        module="gateway.transports.queue.wire",
+        module="gateway.transports.queue.codec",
         names=("EXPIRED_MS", "GONE_MS", "FORGOTTEN_MS", "DEAD_SECONDS"),
     ),
     _Fixed(

@@ -22,7 +22,7 @@ import uvloop
 from msgspec.structs import replace
 
 from gateway.cli.configuration import loaded
-from gateway.cli.narration import closing, narrate, next_steps, opening
+from gateway.cli.demo_output import closing, narrate, next_steps, opening
 from gateway.cli.streams import COULD_NOT, fail, note
 from gateway.engine.decision import Decision
 from gateway.policies.model import Configuration

@@ -15,7 +15,7 @@ from gateway.policies.workers.targets import HookTarget
 from gateway.telemetry.events import Events
 from gateway.transports.limits import TransportLimits
 from gateway.transports.transport_config import TransportConfig
-from gateway.transports.webhook.access import AccessError, WebhookAccess
+from gateway.transports.webhook.client_credentials import AccessError, WebhookAccess
 
 if TYPE_CHECKING:
     from gateway.hooks.execution.runner import HookRunner

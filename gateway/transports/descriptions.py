@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 
 from google.protobuf.message import DecodeError
 
+from gateway.transports.field_count import parsed
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.wire import parsed
 
 MOST_BYTES: Final = 1_048_576
 """Bytes of an answer to Describe or ValidateSettings: a thousand policies with a KB each. It is sent on each

@@ -15,8 +15,8 @@ from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Deny, Failure
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
+from gateway.transports.field_count import parsed
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.wire import parsed
 
 PHASES: Final = {Phase.MUTATING: pb.PHASE_MUTATING, Phase.VALIDATING: pb.PHASE_VALIDATING}
 

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from gateway.policies.workers.targets import HookTarget
 from gateway.telemetry.events import Events
 from gateway.transports.limits import TransportLimits
-from gateway.transports.webhook.access import WebhookAccess
+from gateway.transports.webhook.client_credentials import WebhookAccess
 from gateway.transports.worker_channel import WorkerChannel
 
 if TYPE_CHECKING:

@@ -86,7 +86,7 @@ def test_serve_loads_what_a_configuration_needs():
     assert [name for name in modules if name.startswith(late)] == []
     # Of webhooks no more than what the options may hold.
     webhook = {name for name in modules if name.startswith("gateway.transports.webhook.")}
-    assert webhook == {"gateway.transports.webhook.access"}
+    assert webhook == {"gateway.transports.webhook.client_credentials"}
 
 
 def test_serve_does_not_read_the_systems_authorities_for_clients_that_it_has_not(tmp_path):

@@ -27,7 +27,7 @@ from gateway.reasons import Reason
 from gateway.review.response import annotation_key
 from gateway.scopes.writes import Writes
 from gateway.serving.dispatch_simulator import is_unsent
-from gateway.transports.reviews import review_answer
+from gateway.transports.webhook_answers import review_answer
 from tests.conformance.cases import Case, CaseError, Result, checked, member, same
 from tests.conformance.matchings import to_policy
 from tests.conformance.requests import to_request

@@ -14,7 +14,7 @@ from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.transports.limits import TransportLimits
 from gateway.transports.transport_config import TransportConfig
-from gateway.transports.webhook.access import Credentials, Users, WebhookAccess
+from gateway.transports.webhook.client_credentials import Credentials, Users, WebhookAccess
 from gateway.transports.webhook.host_overrides import read_overrides
 from tests.authorities import Authority
 from tests.integration.client import AsyncClient, Client, message, post

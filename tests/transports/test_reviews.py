@@ -11,7 +11,7 @@ from gateway.engine.verdicts import Allow, ChangeKind, Deny, Failure
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.review.request import API_VERSIONS
-from gateway.transports.reviews import review_answer
+from gateway.transports.webhook_answers import review_answer
 
 V1, V1BETA1 = API_VERSIONS
 

@@ -5,8 +5,8 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.transports.field_count import fields, parsed
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.wire import fields, parsed
 from tests.integration.conversations import response
 from tests.integration.workers import ALLOW, deny
 

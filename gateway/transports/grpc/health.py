@@ -14,7 +14,7 @@ import structlog
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
-from gateway.transports.wire import parsed
+from gateway.transports.field_count import parsed
 
 _LOG: Final = structlog.get_logger(__name__)
 

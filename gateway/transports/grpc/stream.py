@@ -26,12 +26,12 @@ from google.protobuf.message import DecodeError
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
 from gateway.policies.model import Policy
+from gateway.transports.field_count import LARGE_BYTES, fields, parsed
 from gateway.transports.grpc.call_attempt import CallAttempt, CallResult
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.wire import LARGE_BYTES, fields, parsed
 
 SWEEP_SECONDS: Final = 0.1
 """The interval of checks for calls whose deadline has passed. Reviews that wait for one have their own timers."""

@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from redis import exceptions
 
+from gateway.transports.queue.codec import DEAD_SECONDS, GONE_MS
 from gateway.transports.queue.commands import is_no_group
 from gateway.transports.queue.names import GROUP, Names
 from gateway.transports.queue.open_calls import OpenCall
 from gateway.transports.queue.request_stream import RequestStream
 from gateway.transports.queue.session import Session
-from gateway.transports.queue.wire import DEAD_SECONDS, GONE_MS
 
 if TYPE_CHECKING:
     from gateway.redis.pipelines import Command

@@ -21,8 +21,8 @@ from redis import exceptions
 
 from gateway.redis.addresses import RedisAddress
 from gateway.redis.clients import Client
-from gateway.redis.homes import home_client
 from gateway.redis.link import Link
+from gateway.redis.slot_clients import home_client
 from gateway.telemetry.events import Events, NoEvents
 from gateway.transports.limits import ConsumerLimits
 from gateway.transports.queue.commands import Commands, NoGroupError

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from gateway.transports.descriptions import Description
-from gateway.transports.queue.wire import GONE_MS
+from gateway.transports.queue.codec import GONE_MS
 
 
 class RegisteredBridge(Struct, frozen=True, kw_only=True):

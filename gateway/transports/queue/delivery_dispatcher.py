@@ -26,11 +26,11 @@ from gateway.telemetry.table import BRIDGE_EVENTS
 from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue.codec import EXPIRED_MS, QueuedRequest, read_request
 from gateway.transports.queue.commands import Commands, Delivered
 from gateway.transports.queue.consumer_context import ConsumerContext
 from gateway.transports.queue.handler import HandlerResult
 from gateway.transports.queue.pending_deliveries import Key, PendingEntry
-from gateway.transports.queue.wire import EXPIRED_MS, QueuedRequest, read_request
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -20,13 +20,13 @@ from redis import exceptions
 from gateway.telemetry.labels import ConsumerEvent
 from gateway.telemetry.table import BRIDGE_EVENTS
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
+from gateway.transports.queue.codec import DEAD_SECONDS, sealed_presence
 from gateway.transports.queue.commands import FORGOTTEN_SECONDS, Commands, NoGroupError, is_no_group
 from gateway.transports.queue.consumer_context import FULL, PART, ConsumerContext
 from gateway.transports.queue.delivery_dispatcher import DeliveryDispatcher
 from gateway.transports.queue.handler import ConsumerDescription
 from gateway.transports.queue.pending_deliveries import PendingEntry
 from gateway.transports.queue.reply_writer import ReplyWriter
-from gateway.transports.queue.wire import DEAD_SECONDS, sealed_presence
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -17,8 +17,8 @@ from gateway.engine.verdicts import Answer, Failure
 from gateway.transports.descriptions import Description
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
+from gateway.transports.queue.codec import Requests, settings_request
 from gateway.transports.queue.failures import Failures
-from gateway.transports.queue.wire import Requests, settings_request
 from gateway.transports.worker_channel import Answered, WorkerError
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from redis import exceptions
 
 from gateway.redis.pipelines import Command
 from gateway.transports.queue.clock import RedisClock
+from gateway.transports.queue.codec import EXPIRED_MS, Requests
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.open_calls import OpenCall
 from gateway.transports.queue.request_stream import RequestStream
 from gateway.transports.queue.seals import QueueSeals
-from gateway.transports.queue.wire import EXPIRED_MS, Requests
 
 _ENVELOPE_BYTES: Final = 256
 """Size of a call beyond its document and settings: names, a uid, the seal, the command."""

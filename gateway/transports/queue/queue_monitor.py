@@ -13,11 +13,11 @@ from google.protobuf.message import DecodeError
 from gateway.redis.sealing import is_sealed
 from gateway.transports.descriptions import Descriptions
 from gateway.transports.queue.clock import RedisClock
+from gateway.transports.queue.codec import FORGOTTEN_MS, GONE_MS, read_presence
 from gateway.transports.queue.consumer_registry import RegisteredBridge
 from gateway.transports.queue.names import GROUP, Names
 from gateway.transports.queue.request_stream import RequestStream
 from gateway.transports.queue.seals import QueueSeals
-from gateway.transports.queue.wire import FORGOTTEN_MS, GONE_MS, read_presence
 
 if TYPE_CHECKING:
     from gateway.redis.pipelines import Command

@@ -20,10 +20,10 @@ from redis import exceptions
 from gateway.redis.faults import reason_of
 from gateway.telemetry.labels import ConsumerEvent
 from gateway.telemetry.table import BRIDGE_EVENTS
+from gateway.transports.queue.codec import sealed_replies
 from gateway.transports.queue.commands import Commands
 from gateway.transports.queue.consumer_context import FULL, PART, ConsumerContext
 from gateway.transports.queue.pending_deliveries import PendingEntry, PendingReply
-from gateway.transports.queue.wire import sealed_replies
 
 _LOG: Final = structlog.get_logger(__name__)
 

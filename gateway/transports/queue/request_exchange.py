@@ -22,12 +22,13 @@ import structlog
 
 from gateway.engine.verdicts import Failure
 from gateway.redis.addresses import RedisAddress
-from gateway.redis.homes import home_client
 from gateway.redis.link import Link
+from gateway.redis.slot_clients import home_client
 from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.limits import TransportLimits
 from gateway.transports.queue.abandoned_streams import AbandonedStreams
 from gateway.transports.queue.clock import RedisClock
+from gateway.transports.queue.codec import read_replies
 from gateway.transports.queue.consumer_registry import ConsumerRegistry
 from gateway.transports.queue.failures import Failures
 from gateway.transports.queue.names import Names
@@ -36,7 +37,6 @@ from gateway.transports.queue.outbox import Outbox
 from gateway.transports.queue.queue_monitor import REPLIES_MS, PresenceReader, QueueMonitor, forgotten
 from gateway.transports.queue.seals import QueueSeals
 from gateway.transports.queue.session import CONNECTIONS, Session, open_session
-from gateway.transports.queue.wire import read_replies
 
 _LOG: Final = structlog.get_logger(__name__)
 

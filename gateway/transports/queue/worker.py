@@ -32,12 +32,12 @@ from gateway.transports.descriptions import Description
 from gateway.transports.limits import TransportLimits
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue.codec import EXPIRED_MS
 from gateway.transports.queue.failures import Failures
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.open_calls import OpenCall, OpenCalls, OpenReview, OpenSettings
 from gateway.transports.queue.request_exchange import RequestExchange
 from gateway.transports.queue.seals import QueueSeals
-from gateway.transports.queue.wire import EXPIRED_MS
 from gateway.transports.version_skew import VersionSkew
 from gateway.transports.worker_channel import Answered, SettingsValidator, count_worker_event
 

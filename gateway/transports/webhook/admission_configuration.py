@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
-from gateway.transports.webhook.access import AccessError, Users, WebhookAccess
+from gateway.transports.webhook.client_credentials import AccessError, Users, WebhookAccess
 from gateway.transports.webhook.kubeconfig import read_document, read_kubeconfig, refuse_errors, require_type
 
 _GROUP: Final = "apiserver.config.k8s.io"

@@ -20,13 +20,13 @@ from gateway.depth import most_values
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
 from gateway.transports.limits import TransportLimits
-from gateway.transports.reviews import review_answer
 from gateway.transports.webhook.client import Client, Post, Received
 from gateway.transports.webhook.endpoint import WebhookEndpoint
 from gateway.transports.webhook.failures import Failures, WebhookCallError
 from gateway.transports.webhook.media import MediaTypeError, media_type
 from gateway.transports.webhook.statuses import SUCCESSES, status_message
 from gateway.transports.webhook.webhook_tls import WebhookTls
+from gateway.transports.webhook_answers import review_answer
 from gateway.transports.worker_channel import Answered
 
 _LOG: Final = structlog.get_logger(__name__)

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote_to_bytes, urljoin, urlsplit
 
 from gateway.policies.workers.targets import WebhookTarget
 from gateway.policies.workers.urls import parse_url
-from gateway.transports.webhook.access import join_host_port
+from gateway.transports.webhook.client_credentials import join_host_port
 
 LONGEST_TIMEOUT: Final = 30
 """Seconds: the longest timeoutSeconds that Kubernetes allows."""

@@ -12,7 +12,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
 from gateway.bounds import MAX_PORT
-from gateway.transports.webhook.access import AccessError, HostPort
+from gateway.transports.webhook.client_credentials import AccessError, HostPort
 
 _FORM = "NAME:PORT=HOST:PORT, as in judge.hooks.svc:443=127.0.0.1:8443"
 _LONGEST_NAME = 253

@@ -14,7 +14,7 @@ from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.policies.decoding.texts import SourceText, read_documents
 from gateway.policies.errors import Place, summary
-from gateway.transports.webhook.access import AccessError, Credentials, Users
+from gateway.transports.webhook.client_credentials import AccessError, Credentials, Users
 
 MAX_FILE_BYTES: Final = 1024 * 1024
 """A mounted Secret or ConfigMap holds at most 1 MiB."""

@@ -27,7 +27,7 @@ from msgspec import Struct
 from gateway.quoting import Redacted
 from gateway.transports.certificates import SYSTEM
 from gateway.transports.credentials import file_content, file_state, system_file
-from gateway.transports.webhook.access import Credentials
+from gateway.transports.webhook.client_credentials import Credentials
 from gateway.transports.webhook.kubeconfig import is_header
 
 _LOG: Final = structlog.get_logger(__name__)

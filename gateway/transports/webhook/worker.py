@@ -20,9 +20,9 @@ from gateway.telemetry.labels import WEBHOOK_EVENTS, WorkerEvent
 from gateway.telemetry.table import WORKER_CONNECTIONS
 from gateway.transports.descriptions import Description
 from gateway.transports.limits import Backlog, TransportLimits
-from gateway.transports.webhook.access import Credentials, WebhookAccess
 from gateway.transports.webhook.call import WebhookCall
 from gateway.transports.webhook.client import Client
+from gateway.transports.webhook.client_credentials import Credentials, WebhookAccess
 from gateway.transports.webhook.endpoint import WebhookEndpoint
 from gateway.transports.webhook.failures import Failures, WebhookCallError, timeout_failure
 from gateway.transports.webhook.host_overrides import HostOverrides

@@ -13,11 +13,11 @@ from gateway.redis.addresses import redis_address
 from gateway.transports.limits import ConsumerLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue.codec import read_presence, read_replies
 from gateway.transports.queue.consumer import Consumer
 from gateway.transports.queue.handler import ConsumerDescription
 from gateway.transports.queue.names import GROUP, Names, lane_of
 from gateway.transports.queue.seals import QueueSeals
-from gateway.transports.queue.wire import read_presence, read_replies
 from tests.reports import Reports
 
 STREAM = "test"

@@ -13,9 +13,9 @@ from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue.codec import sealed_presence, sealed_replies
 from gateway.transports.queue.names import Names
 from gateway.transports.queue.seals import QueueSeals
-from gateway.transports.queue.wire import sealed_presence, sealed_replies
 from tests.transports.queue.consumers import ALLOW, DESCRIBED, LANE, STREAM, FakeHandler, Queue, consuming, until
 from tests.transports.queue.gateways import running_gateway
 

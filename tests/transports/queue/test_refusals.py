@@ -3,7 +3,7 @@
 from gateway.engine.verdicts import Allow
 from gateway.reasons import Reason
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
-from gateway.transports.queue.wire import sealed_presence
+from gateway.transports.queue.codec import sealed_presence
 from tests.transports.queue.consumers import DESCRIBED, LANE, FakeHandler, consuming, until
 from tests.transports.queue.gateways import running_gateway
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from gateway.transports.descriptions import Description
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.queue.codec import GONE_MS
 from gateway.transports.queue.consumer_registry import ConsumerRegistry, RegisteredBridge
 from gateway.transports.queue.request_stream import RequestStream
-from gateway.transports.queue.wire import GONE_MS
 
 ONE, TWO = (Description(pb.DescribeResponse(version=version)) for version in "12")
 

@@ -12,9 +12,7 @@ from gateway.engine.policy_call import PolicyCall
 from gateway.policies.model import Phase
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
-from gateway.transports.queue.names import Names, is_identifier, lane_of
-from gateway.transports.queue.seals import QueueSeals
-from gateway.transports.queue.wire import (
+from gateway.transports.queue.codec import (
     EXPIRED_MS,
     Requests,
     read_presence,
@@ -24,6 +22,8 @@ from gateway.transports.queue.wire import (
     sealed_replies,
     settings_request,
 )
+from gateway.transports.queue.names import Names, is_identifier, lane_of
+from gateway.transports.queue.seals import QueueSeals
 from tests.world import policy
 
 NOW = 1_763_757_000_000

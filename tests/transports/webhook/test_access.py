@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.policies.model import Phase
-from gateway.transports.webhook.access import ANONYMOUS, AccessError, Credentials, Users, WebhookAccess, join_host_port
 from gateway.transports.webhook.admission_configuration import read_admission_configuration
+from gateway.transports.webhook.client_credentials import (
+    ANONYMOUS,
+    AccessError,
+    Credentials,
+    Users,
+    WebhookAccess,
+    join_host_port,
+)
 from gateway.transports.webhook.host_overrides import read_overrides
 from gateway.transports.webhook.kubeconfig import read_kubeconfig
 

@@ -12,7 +12,7 @@ from gateway.engine.verdicts import Allow
 from gateway.policies.model import Phase
 from gateway.policies.workers.targets import ServiceReference, WebhookTarget
 from gateway.reasons import Reason
-from gateway.transports.webhook.access import Credentials, Users, WebhookAccess
+from gateway.transports.webhook.client_credentials import Credentials, Users, WebhookAccess
 from tests.authorities import DAY, Authority, now
 from tests.transports.webhook.caller import called, eventually, policy_caller
 from tests.transports.webhook.servers import NAME, Hook, handshaking, served, server_context
