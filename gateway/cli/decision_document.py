@@ -48,7 +48,7 @@ entries[]                      the entries, in the order in which the API server
 ……refuses                      whether it refuses the request; failedOpen: whether a failure was ignored
 ……warnings, auditAnnotations   those of the worker
 ……version                      the version of the policy that judged
-……source                       called, memo, shared, memory, redis or stale: the origin of the verdict; nobody: the
+……source                       called, memo, shared, memory, redis or stale: the origin of the verdict; none: the
                                failure needed no call. age: the verdict's age in seconds
 ……insteadOf                    null, or the failure that a stale verdict replaces: {reason, message}
 ……changes                      its changes, as in patch; wouldChange: the changes that it would make in mode enforce

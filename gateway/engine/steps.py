@@ -1,4 +1,4 @@
-"""What the engine calls of its driver. Times are seconds on the driver's own clock."""
+"""What the engine requests from its driver. Times are seconds on the driver's own clock."""
 
 from msgspec import Struct
 

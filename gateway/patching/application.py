@@ -69,8 +69,7 @@ def apply_json_patch(
     document may be a msgspec.Raw: then a ``test`` is compared with its text, not with the text that kube-apiserver
     would write for it.
 
-    ``visibility`` is the part of the document that the worker received; None: all. See the module of this name
-    (DESIGN.md, "Documents").
+    ``visibility`` is the part of the document that the worker received; None: all. See the module of this name.
 
     Raises PatchError if the patch is malformed, does not apply, exceeds a limit, or would lose or shift hidden values;
     ScopeError if it would read them. Operations are counted from 1.

@@ -51,7 +51,7 @@ def out_of_scope(
         subresource: the request's; "" for none. The protected places depend on it.
 
     Returns:
-        The first place outside, and what is granted; never a value. See DESIGN.md, "Configuration": writes.
+        The first place outside, and what is granted; never a value.
     """
     scopes = [
         (places, *reported)

@@ -33,8 +33,7 @@ DEFAULT_CODE: Final = 400
 
 WARNINGS_TOTAL: Final = 4096
 WARNING_EACH: Final = 256
-"""kube-apiserver's own limits, in runes: it cuts each text to 256 only when all of them exceed 4096 (FACTS:
-replies)."""
+"""kube-apiserver's own limits, in runes: it cuts each text to 256 only when all of them exceed 4096."""
 
 ANNOTATION_KEY_LENGTH: Final = 63
 """The name part of a qualified name, ``<webhook name>/<key>``."""

@@ -1,4 +1,4 @@
-"""Writes: which parts of the object a policy may change, judged on the difference between before and after.
+"""Writes: which parts of the object a policy may change. ``patching.write_check`` checks a change against them.
 
 * ``writes`` in the configuration: these places and nothing else.
 * Without it, for a policy of a gRPC worker or a queue: everything but identity and ownership of the object, and
@@ -46,7 +46,7 @@ _PROTECTED_AND_STATUS: Final = PointerSet([*IDENTITY, (STATUS,)])
 
 
 class Writes(Struct, frozen=True, kw_only=True):
-    """PointerSet over the object that may be changed (None: all), less those of ``protected``.
+    """The places of the object that a policy may change (None: all), without those of ``protected``.
 
     ``granted``: those of the configuration. ``narrowed``: what the worker claims, where it claims less. ``protects``:
     nothing was granted by name, so what a policy changes only on purpose is not.

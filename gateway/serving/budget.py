@@ -1,4 +1,4 @@
-"""How long a review may take, so that "the answer leaves before the API server gives up" (invariant 2).
+"""How long a review may take, so that "the answer leaves before the API server gives up".
 
 kube-apiserver calls ``PATH?timeout=Ns`` and rounds what it has left **up** to whole seconds, so that the true value
 lies in (N-1, N]; N is 1 to 30. Therefore:

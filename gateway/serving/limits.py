@@ -1,4 +1,4 @@
-"""Every bound of the HTTP server, with the reason for its value ("bounded everything", invariant 7).
+"""Every bound of the HTTP server, with the reason for its value.
 
 A request that reaches a limit is answered or its connection closed; it never waits without end.
 """

@@ -185,7 +185,7 @@ class ConsumerEvent(StrEnum):
     POISON = "poison"
     """A call was not repeated, because two consumers have failed with it."""
 
-    UNHEARD = "unheard"
+    ORPHANED = "orphaned"
     """Answers were dropped, because their gateway no longer exists."""
 
     UNWRITABLE = "unwritable"

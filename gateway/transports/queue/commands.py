@@ -23,7 +23,7 @@ delivered to it and that it does not know of."""
 FORGOTTEN_SECONDS: Final = 600
 """How long Redis keeps presences and lanes after the last consumer is gone. Every entry has expired long before."""
 
-NO_CONSUMER: Final = "nobody"
+NO_CONSUMER: Final = "unassigned"
 """The consumer name of entries that were given back: any consumer may claim them at once."""
 
 _MOST_IDS: Final = 1000

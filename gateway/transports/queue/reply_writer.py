@@ -113,7 +113,7 @@ class ReplyWriter:
             events.count(BRIDGE_EVENTS, ConsumerEvent.UNWRITABLE, amount=count)
             _LOG.error("replies cannot be written", why=reason_of(result), replies=count)
         elif result is None:
-            events.count(BRIDGE_EVENTS, ConsumerEvent.UNHEARD, amount=count)
+            events.count(BRIDGE_EVENTS, ConsumerEvent.ORPHANED, amount=count)
         else:
             self.answered += count
             events.count(BRIDGE_EVENTS, ConsumerEvent.ANSWERED, amount=count)

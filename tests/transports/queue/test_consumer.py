@@ -285,7 +285,7 @@ async def test_an_answer_for_a_gateway_that_is_gone(queue):
     await queue.client.delete(queue.names.replies(queue.gateway))
     async with consuming(queue) as running:
         await queue.put()
-        await until(lambda: running.events["unheard"] == 1)
+        await until(lambda: running.events["orphaned"] == 1)
         await until(queue.is_empty)
         assert not await queue.client.exists(queue.names.replies(queue.gateway))
 
