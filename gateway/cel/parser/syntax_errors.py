@@ -15,7 +15,7 @@ from gateway.cel.parser.errors import Problem, describe
 
 _SYNTAX: Final = "Syntax error: "
 _STATUS: Final = "INVALID_ARGUMENT"
-_MOST_ASKED: Final = 10_000
+_MOST_CHARACTERS: Final = 10_000
 """Code points; the syntax error of a longer text has our message."""
 
 _REPAIRS: Final = (
@@ -46,7 +46,7 @@ def reworded(expression: str, problems: Sequence[Problem]) -> str:
     """The problems as text, in cel-go's words where the package is installed."""
     ours = describe(expression, problems)
     of_syntax = any(found.message.startswith(_SYNTAX) for found in problems)
-    if not of_syntax or len(expression) > _MOST_ASKED or "\0" in expression:
+    if not of_syntax or len(expression) > _MOST_CHARACTERS or "\0" in expression:
         return ours
     environment = _environment()
     if environment is None:
