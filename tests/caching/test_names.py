@@ -7,7 +7,7 @@ KEY = SealKey(b"k" * 32)
 CACHE_KEY = b"m" * 16 + b"q" * 32
 
 
-def test_names_tell_nothing():
+def test_names_reveal_nothing():
     """A name has neither the policy's mark nor the cache key, and differs for each seal key, cache key and policy."""
     names = {
         entry_name(key, cache_key)

@@ -61,7 +61,7 @@ async def test_several_at_once(gateway, redis):
     assert not first.events.faults
 
 
-async def test_a_purge_that_is_told_late(gateway, redis):
+async def test_a_purge_that_is_reported_late(gateway, redis):
     """It does not set back the moment of one that another replica has made meanwhile."""
     first, second, third = await gateway(DENY), await gateway(DENY), await gateway(ALLOW)
     late = START - 100
@@ -73,7 +73,7 @@ async def test_a_purge_that_is_told_late(gateway, redis):
     assert third.cache._purges.latest(mark) == first.cache._purges.latest(mark) > late
 
 
-async def test_deleting_holds_nobody_up(gateway, redis, monkeypatch):
+async def test_deleting_delays_no_call(gateway, redis, monkeypatch):
     """A purge returns once its markers are written, before the entries are deleted; closing does not wait for that."""
     made = await gateway(ALLOW)
     reached = asyncio.Event()

@@ -191,7 +191,7 @@ async def test_who_connects_while_the_link_ends_leaves_nothing_open(gateway, red
 
 
 @pytest.mark.parametrize("turn", range(1, 6))
-async def test_whoever_is_cancelled_while_he_closes_leaves_nothing_open(redis, turn):
+async def test_a_cancelled_close_leaves_nothing_open(redis, turn):
     """At whatever moment of it."""
     client = make_client(redis_address(redis.url), seconds=WAIT_SECONDS, connections=3)
     pool = client.connection_pool

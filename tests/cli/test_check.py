@@ -365,7 +365,7 @@ def started_by(tmp_path, *command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_that_does_not_exist_is_told(run, tmp_path, command):
+def test_a_missing_command_is_reported(run, tmp_path, command):
     """It may come later, or be only where the gateway runs: so it is a warning."""
     (tmp_path / "plain").write_text("")
     (warning,) = report(run, started_by(tmp_path, command))["warnings"]

@@ -75,7 +75,7 @@ def policy(name, **fields):
     return {"name": f"{name}.samples.example.com"} | fields
 
 
-def test_what_a_worker_behind_a_queue_refuses_is_told_at_its_place(checked, bridge, redis):
+def test_what_a_worker_behind_a_queue_rejects_is_reported_at_its_place(checked, bridge, redis):
     """A misspelt name and wrong settings, as of a worker that is called; and nothing is left in the queue."""
     code, report, printed = checked(
         policy("a", policy="required-lables"),
@@ -95,7 +95,7 @@ def test_what_a_worker_behind_a_queue_refuses_is_told_at_its_place(checked, brid
     contents.close()
 
 
-def test_a_queue_that_nobody_reads_is_told(checked, redis):
+def test_a_queue_without_a_bridge_is_reported(checked, redis):
     """Redis is there, and no worker: exit 2, and the queue is named."""
     code, report, _ = checked(policy("a"), redis=redis, wait=0.5)
     (queued,) = report["workers"]
@@ -103,7 +103,7 @@ def test_a_queue_that_nobody_reads_is_told(checked, redis):
     assert STREAM in queued["why"]
 
 
-def test_other_keys_are_told(checked, bridge, redis, tmp_path):
+def test_other_keys_are_reported(checked, bridge, redis, tmp_path):
     """A bridge whose messages cannot be opened is there, and the report names the file to compare."""
     code, report, _ = checked(policy("a"), redis=redis, keys=write_keys(tmp_path / "other-keys"), wait=2)
     (queued,) = report["workers"]
@@ -111,7 +111,7 @@ def test_other_keys_are_told(checked, bridge, redis, tmp_path):
     assert "another key file" in queued["why"]
 
 
-def test_a_redis_that_was_not_given_is_told(checked):
+def test_a_missing_redis_is_reported(checked):
     """Exit 2, and the flag is named."""
     code, report, _ = checked(policy("a"), redis=None, wait=0.5)
     (queued,) = report["workers"]

@@ -39,7 +39,7 @@ def checked(run_process, tmp_path):
     return check
 
 
-def test_what_workers_refuse_is_told_at_its_place(checked):
+def test_what_workers_reject_is_reported_at_its_place(checked):
     """A misspelt name, wrong settings, claims beyond the grant, the wrong phase: all at once; exit 1."""
     code, report, printed = checked(
         SAMPLES,
@@ -78,7 +78,7 @@ def test_shadows_are_called_too(checked):
     assert (code, [error["path"] for error in report["errors"]]) == (1, ["policies[0].shadow.policy"])
 
 
-def test_what_is_offered_is_told(checked):
+def test_what_is_offered_is_printed(checked):
     """The report lists a worker's policies and the unused ones, which are no error; exit 0."""
     settings = {"labels": {"team": "a"}}
     code, report, _ = checked(SAMPLES, policies=[policy("a", policy="required-labels", settings=settings)])
@@ -95,7 +95,7 @@ def test_what_is_offered_is_told(checked):
     assert samples["unused"] == [name for name in samples["policies"] if name != "required-labels"]
 
 
-def test_a_worker_that_is_not_reached_is_told(checked, tmp_path):
+def test_an_unreachable_worker_is_reported(checked, tmp_path):
     """Its policies are unknown: exit 2, unless there is an error as well."""
     away = worker("away", target=f"unix:{tmp_path}/missing.sock")
     code, report, _ = checked(away, policies=[policy("a", worker="away")], wait=0.5)
@@ -107,7 +107,7 @@ def test_a_worker_that_is_not_reached_is_told(checked, tmp_path):
     assert "away  not reached: " in text
 
 
-def test_a_worker_that_ends_at_once_is_told_with_its_words(checked):
+def test_a_worker_that_ends_at_once_is_reported_with_its_output(checked):
     """The command, its exit code, and what it wrote last."""
     crash = worker("crash", command=["python", "-c", "raise SystemExit('no such database')"])
     code, report, _ = checked(crash, policies=[policy("a", worker="crash")], wait=5)

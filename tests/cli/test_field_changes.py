@@ -155,7 +155,7 @@ def test_the_same_review_gives_the_same_bytes():
 
 @pytest.mark.parametrize("rule", OnConflict)
 def test_a_conflict_is_named(rule):
-    """Where, with whom, by which rule; under deny the change is not applied."""
+    """Where, with which policy, by which rule; under deny the change is not applied."""
     policies = [policy("a"), policy("b", index=1, on_conflict=rule)]
     chain = policies, {"a": label("x", "1"), "b": replacing("x", "2")}
     first, second = entry_of(*chain)["policies"][:2]

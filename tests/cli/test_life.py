@@ -204,7 +204,7 @@ async def test_a_gateway_that_is_starting_can_be_stopped(serve, tmp_path):
         assert process.internal_errors() == []
 
 
-def test_a_gateway_that_nobody_uses_stops_at_once(serve, policies):
+def test_an_unused_gateway_stops_at_once(serve, policies):
     """SIGTERM, no connections: exit code 0, without waiting for the drain's end."""
     process = serve("--policies", policies, "--worker-startup-timeout", 0, "--drain", 600).ready()
     process.terminate()
@@ -317,7 +317,7 @@ async def test_workers_end_even_when_it_is_killed(serve, tmp_path):
     await until(lambda: not lives(worker))
 
 
-def test_a_log_that_nobody_reads_stops_nothing(serve, policies, trust):
+def test_an_unread_log_stops_nothing(serve, policies, trust):
     """If the reader of standard error stalls, the gateway continues to serve, and ends on SIGTERM with exit code 0."""
     reading, writing = os.pipe()
     # One page: a few lines fill it, and the next one waits for ever.

@@ -141,7 +141,7 @@ def examples(patient):
     return {(Path(each["source"]).name, each["phase"]): each for each in documents}, done.returncode
 
 
-def test_early_calls_change_no_document(examples, run_process, patient):
+def test_prefetch_changes_no_document(examples, run_process, patient):
     """With --no-prefetch the same reviews have the same documents."""
     files = sorted((EXAMPLES / "reviews").glob("*.json"))
     done = run_process(*patient, "--no-prefetch", "-o", "json", *files)
@@ -273,7 +273,7 @@ def test_a_failure_under_ignore_is_0(reviewed, no_consumer, file):
     assert "    warning: judge.test.example.com: could not judge this request: CONFIGURATION" in done.out
 
 
-def test_what_to_do_about_a_failure_is_told(reviewed, no_consumer, file):
+def test_the_remedy_of_a_failure_is_printed(reviewed, no_consumer, file):
     """A refusal in kube-apiserver's words is followed by what to do about it here."""
     done = reviewed(no_consumer(namespaceSelector={"matchLabels": {"a": "b"}}), file(CREATE))
     assert done.code == DENIED
@@ -282,7 +282,7 @@ def test_what_to_do_about_a_failure_is_told(reviewed, no_consumer, file):
     assert hint.endswith("; add a Namespace document for it")
 
 
-def test_the_mode_is_told(reviewed, no_consumer, file):
+def test_the_mode_is_printed(reviewed, no_consumer, file):
     """What is not enforced does not refuse."""
     done = reviewed(no_consumer(mode="warn"), file(CREATE))
     assert done.code == ALLOWED

@@ -87,7 +87,7 @@ def test_a_temporary_directory_that_holds_no_sockets_is_not_used(tmp_path, revie
 @pytest.mark.parametrize(
     ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)]
 )
-def test_a_terminal_shows_colours_unless_it_is_told_not_to(tmp_path, environment, coloured):
+def test_a_terminal_shows_colours_unless_they_are_disabled(tmp_path, environment, coloured):
     """https://no-color.org: whatever it is set to, but empty."""
     (tmp_path / "wrong.yaml").write_text("kind: Pod\napiVersion: v1\n")
     main_end, terminal = pty.openpty()

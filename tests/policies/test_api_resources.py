@@ -22,7 +22,7 @@ MEANT = {
 
 
 @pytest.mark.parametrize(("group", "entry"), MEANT)
-def test_what_was_meant_is_told(one_policy, group, entry):
+def test_the_likely_name_is_suggested(one_policy, group, entry):
     """A singular, a kind, a short name, a misspelt one: Kubernetes takes them, and they match nothing."""
     rule = {"operations": ["DELETE"], "apiGroups": [group], "apiVersions": ["v1"], "resources": [entry]}
     _, loaded = one_policy({"rules": [rule]})
@@ -46,14 +46,14 @@ def test_what_was_meant_is_told(one_policy, group, entry):
         ("*", "deployments"),
     ],
 )
-def test_what_may_be_right_is_not_told(one_policy, group, entry):
+def test_what_may_be_right_has_no_hint(one_policy, group, entry):
     """Neither are custom resources, nor those of releases that this one does not know."""
     rule = {"operations": ["DELETE"], "apiGroups": [group], "apiVersions": ["v1"], "resources": [entry]}
     _, loaded = one_policy({"rules": [rule], "failurePolicy": "Ignore"})
     assert (loaded.errors, loaded.warnings) == ((), ())
 
 
-def test_native_rules_are_told_too(load_documents):
+def test_native_rules_have_hints_too(load_documents):
     """An existing webhook's rule that matches nothing is the same error."""
     rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["Pods"]}
     hook = {

@@ -66,7 +66,7 @@ def test_our_own_kinds(one_policy, change, message, hint):
     ],
 )
 def test_members_in_inputs(one_policy, pointer, hint):
-    """Of what an AdmissionRequest has, the member that is spelt almost so is asked for."""
+    """Of what an AdmissionRequest has, the hint names the member with almost this spelling."""
     _, loaded = one_policy({"inputs": [pointer]})
     (error,) = loaded.errors
     assert hint in error.message
@@ -92,7 +92,7 @@ def test_a_path_is_said_once_where_it_is_quoted(load_documents, worker, configur
 
 
 def test_kinds(load_text):
-    """A kind that is spelt almost as a known one is asked for."""
+    """The hint names the known kind with almost this spelling."""
     loaded = load_text("apiVersion: admission-gateway.dev/v1alpha1\nkind: worker\nmetadata: {name: a}\n")
     assert [error.hint for error in loaded.errors] == ['did you mean "Worker"?']
 

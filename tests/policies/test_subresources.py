@@ -13,7 +13,7 @@ def rule(*resources, operations=("CREATE",)):
 
 @pytest.fixture
 def missing(one_policy):
-    """Which rule is to be added, None if no warning asks for one."""
+    """Which rule is to be added, None without a warning."""
 
     def resources(*rules, phase="Validating", **changes):
         _, loaded = one_policy({"rules": list(rules), **changes}, phase)
@@ -27,12 +27,12 @@ def missing(one_policy):
 
 @pytest.mark.parametrize("operations", [["CREATE"], ["UPDATE"], ["*"], ["CREATE", "DELETE"]])
 @pytest.mark.parametrize("resources", [["pods"], ["services", "pods"], ["*"], ["pods", "pods/status"]])
-def test_pods_alone_are_told(missing, operations, resources):
+def test_pods_alone_have_a_warning(missing, operations, resources):
     """A policy that judges containers as pods are written is passed by through both subresources."""
     assert missing(rule(*resources, operations=operations)) == BOTH
 
 
-def test_what_is_told(one_policy):
+def test_the_warnings(one_policy):
     """The warning says what is not matched, what passes unseen, and the rule to add."""
     _, loaded = one_policy({"rules": [rule("pods")]}, "Validating")
     assert [str(each) for each in loaded.warnings] == [
@@ -46,14 +46,14 @@ def test_what_is_told(one_policy):
 
 
 @pytest.mark.parametrize("resources", [["pods/*"], ["*/*"], ["pods/ephemeralcontainers", "pods/resize"]])
-def test_matched_subresources_are_not_told(missing, resources):
+def test_matched_subresources_have_no_warning(missing, resources):
     """Whether one rule matches them, or another one does."""
     assert missing(rule("pods"), rule(*resources, operations=["UPDATE"])) is None
     assert missing(rule("pods"), rule(*resources, operations=["CREATE"])) == BOTH
 
 
-def test_only_the_missing_one_is_told(missing):
-    """What is matched already is not asked for."""
+def test_only_the_missing_one_has_a_warning(missing):
+    """What is matched already has no warning."""
     assert missing(rule("pods", "*/resize", operations=["*"])) == "pods/ephemeralcontainers"
     assert missing(rule("pods"), rule("pods/ephemeralcontainers", operations=["UPDATE"])) == "pods/resize"
 
@@ -68,7 +68,7 @@ def test_only_the_missing_one_is_told(missing):
         {"resources": ["pods/exec", "deployments"]},
     ],
 )
-def test_other_rules_are_not_told(missing, fields):
+def test_other_rules_have_no_warning(missing, fields):
     """Who does not match pods as they are written misses nothing."""
     assert missing(rule("pods") | fields) is None
 
@@ -84,12 +84,12 @@ def test_other_rules_are_not_told(missing, fields):
         (["/oldObject"], None),
     ],
 )
-def test_who_does_not_see_containers_is_not_told(missing, inputs, expected):
+def test_a_policy_that_does_not_see_containers_has_no_warning(missing, inputs, expected):
     """What a subresource changes matters to those alone who are shown it, of whatever kind of container."""
     assert missing(rule("pods"), inputs=inputs) == expected
 
 
-def test_mutating_policies_are_told_of_what_they_may_change(missing):
+def test_mutating_policies_have_warnings_about_what_they_may_change(missing):
     """Who changes pods as they are made has no say in what becomes of their resources, nor of what it may not write."""
     assert missing(rule("pods"), phase="Mutating") == "pods/ephemeralcontainers"
     assert missing(rule("pods", operations=["UPDATE"]), phase="Mutating") == BOTH

@@ -92,7 +92,7 @@ async def test_it_says_why_it_is_down(monkeypatch):
     await world.link.close()
 
 
-async def test_who_is_told_of_a_loss_may_end_it(monkeypatch):
+async def test_the_receiver_of_a_loss_may_end_it(monkeypatch):
     """Then nothing is connected to any more."""
     world = World(monkeypatch, "refused", "done")
     world.link._lost = lambda *_: world.link.end()

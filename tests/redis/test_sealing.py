@@ -72,7 +72,7 @@ def test_each_hour_has_its_own_key():
     assert KEY.open(HERE, late[:5] + early[5:]) is None
 
 
-def test_digests_tell_nothing():
+def test_digests_reveal_nothing():
     """They differ for each key, purpose and content."""
     assert (
         len(

@@ -109,7 +109,7 @@ def test_versions_that_clash(one, other, resource):
         assert (split.field, split.resource) == ("rules", resource)
 
 
-def test_subresources_that_nobody_names_clash():
+def test_unknown_subresources_clash():
     """Rules can agree on each resource and subresource that they name, and clash on the others."""
     one = policy("a.x.y", rules=on("* apps v1 x/*", "* apps v2 x"))
     other = policy("b.x.y", rules=on("* apps v1,v2 x/*"))
@@ -158,7 +158,7 @@ def test_no_rules_no_entry():
         ([policy("a.x.y", timeout=0.5)], 0.5, 2),
         ([policy("a.x.y", timeout=1), policy("b.x.y", timeout=2.5)], 3.5, 5),
         ([policy(f"{name}.x.y", timeout=2, reinvocation_policy=IF_NEEDED) for name in "ab"], 8, 9),
-        # Nobody after it changes anything, so the gateway calls it once.
+        # No later policy changes anything, so the gateway calls it once.
         ([policy("a.x.y", timeout=10, reinvocation_policy=IF_NEEDED)], 10, 11),
         ([policy("a.x.y", timeout=10, isolate=True)], 10, 11),
         ([policy("a.x.y", timeout=29)], 29, 30),
@@ -239,7 +239,7 @@ def test_long_names_are_cut():
 
 @pytest.mark.property
 @given(CONFIGURATIONS)
-def test_everybody_is_somewhere(configuration):
+def test_each_policy_is_in_an_entry(configuration):
     """Each policy that has rules is in one entry, in chain order; entries are in the order of their first members."""
     entries = make_entries(configuration)
     for phase in Phase:
@@ -269,8 +269,8 @@ def test_names(configuration):
 
 @pytest.mark.property
 @given(PHASES.flatmap(chains), st.data())
-def test_joining_renames_nobody(chain, data):
-    """A policy that joins an entry at its end changes no name (but those of namesakes: only places tell them apart)."""
+def test_joining_renames_no_entry(chain, data):
+    """A policy that joins an entry at its end changes no name (but those of namesakes)."""
     chain = [each for each in chain if not each.namesake]
     before = entries_of(*chain)
     joinable = [entry for entry in before.mutating + before.validating if not entry.isolated]

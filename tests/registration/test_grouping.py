@@ -54,7 +54,7 @@ def test_groups_are_those_of_a_plain_comparison(drawn):
 
 
 def test_equal_rules_are_compared_once(monkeypatch):
-    """However many policies have them: two thousand of five kinds ask for what five name."""
+    """However many policies have them: two thousand of five kinds need the rules of five."""
     called = []
     named = grouping._named
     monkeypatch.setattr(grouping, "_named", lambda *what: called.append(what) or named(*what))

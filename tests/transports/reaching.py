@@ -82,7 +82,7 @@ class Reply:
 
 
 async def called(workers, about, **fields):
-    """Put a question, wait for its answer, and tell, as the driver does, if it is of another version."""
+    """Call, wait for the answer, and report, as the driver does, if it is of another version."""
     reply, call = Reply(), question(about, **fields)
     workers.call(call, reply)
     answer = await asyncio.wait_for(reply.first(), WAIT_SECONDS)

@@ -32,7 +32,7 @@ def of_files(directory, **clock):
     return WorkerCredentials("labels", FILES, str(directory), **clock)
 
 
-def told(credentials):
+def reported(credentials):
     with pytest.raises(CredentialsError) as caught:
         credentials.load()
     assert "\n" not in str(caught.value)
@@ -44,11 +44,11 @@ def test_relative_files(files):
     absolute = GrpcTls(ca_file=str(files / "ca.crt"), server_name="labels")
     assert of_files(files).load().credentials is not None
     assert WorkerCredentials("labels", absolute, "/elsewhere").load().credentials is not None
-    assert "caFile /elsewhere/ca.crt: cannot be read: No such file" in told(of_files("/elsewhere"))
+    assert "caFile /elsewhere/ca.crt: cannot be read: No such file" in reported(of_files("/elsewhere"))
 
 
 def test_what_is_loaded(files):
-    """The name is an option of the channel; the end of the gateway's certificate is told."""
+    """The name is an option of the channel; the end of the gateway's certificate is known."""
     ends = now() + 3 * DAY
     AUTHORITY.issue("gateway", ends=ends).write(files)
     loaded = of_files(files).load()
@@ -142,7 +142,7 @@ def test_files_that_cannot_be_used(files, what):
     """The error says whose and which file, and why; and nothing of what stands in it."""
     spoil, expected = BROKEN[what]
     spoil(files)
-    error = told(of_files(files))
+    error = reported(of_files(files))
     assert error.startswith("worker 'labels': ")
     assert expected.replace("DIR", str(files)) in error
     assert "BEGIN" not in error or "must begin with" in error
@@ -151,7 +151,7 @@ def test_files_that_cannot_be_used(files, what):
 def test_a_bundle_that_is_no_certificate():
     """What has a certificate's form only is found when it is loaded."""
     hollow = b"-----BEGIN CERTIFICATE-----\nMAYwADAAAwA=\n-----END CERTIFICATE-----\n"
-    assert told(WorkerCredentials("labels", GrpcTls(ca_bundle=hollow, server_name="labels"))).startswith(
+    assert reported(WorkerCredentials("labels", GrpcTls(ca_bundle=hollow, server_name="labels"))).startswith(
         "worker 'labels': caBundle: no readable PEM certificate in it"
     )
 
@@ -161,14 +161,14 @@ def test_a_machine_without_authorities(monkeypatch, tmp_path):
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setattr(module, "SYSTEM_FILES", (str(tmp_path / "none"),))
     credentials = WorkerCredentials("labels", GrpcTls(server_name="labels"))
-    assert "the system's authorities: no file found" in told(credentials)
+    assert "the system's authorities: no file found" in reported(credentials)
     monkeypatch.setattr(module, "SYSTEM_FILES", (str(tmp_path / "none"), str(tmp_path / "some")))
     (tmp_path / "some").write_bytes(AUTHORITY.pem)
     assert credentials.load().credentials is not None
 
 
 def test_some_authorities_over(files):
-    """An authority that has expired beside one that has not is no mistake: that is a rotation."""
+    """An authority that has expired beside one that has not is no error: that is a rotation."""
     (files / "ca.crt").write_bytes(Authority(ends=now() - DAY).pem + AUTHORITY.pem)
     assert of_files(files).load().credentials is not None
 
@@ -194,7 +194,7 @@ def test_nothing_has_changed(files):
 
 
 def test_a_change_rests_first(files):
-    """A change is told at the second look that finds it, and only once, whether or not it is loaded then."""
+    """A change is reported at the second look that finds it, and only once, whether or not it is loaded then."""
     credentials = of_files(files)
     credentials.load()
     AUTHORITY.issue("gateway").write(files)
@@ -204,7 +204,7 @@ def test_a_change_rests_first(files):
 
 
 def test_a_change_that_is_loaded_at_once(files):
-    """A new connection takes the files as they are; the change is told all the same, for those that are open."""
+    """A new connection takes the files as they are; the change is reported all the same, for those that are open."""
     credentials = of_files(files)
     before = credentials.load().fingerprint
     AUTHORITY.issue("gateway").write(files)
@@ -241,7 +241,7 @@ def test_the_same_again(files):
 
 
 def test_old_files_are_not_read_at_each_look(files, monkeypatch):
-    """Where times tell that nothing was written, a look reads nothing; and a later write is seen all the same."""
+    """If the times are unchanged, a look reads nothing; and a later write is seen all the same."""
     old = (now() - DAY).timestamp()
     credentials = of_files(files, now=lambda: now() + timedelta(seconds=10))
     credentials.load()
@@ -257,13 +257,13 @@ def test_old_files_are_not_read_at_each_look(files, monkeypatch):
 
 
 def test_half_a_pair(files):
-    """A certificate whose key is not there yet is told and not loaded; the pair is, when it is whole."""
+    """A certificate whose key is not there yet is reported and not loaded; the pair is, when it is whole."""
     credentials = of_files(files)
     before = credentials.load()
     renewed = AUTHORITY.issue("gateway")
     (files / "tls.crt").write_bytes(renewed.certificate)
     assert [credentials.changed() for _ in range(2)] == [False, True]
-    assert "it does not belong to the first certificate" in told(credentials)
+    assert "it does not belong to the first certificate" in reported(credentials)
     assert [credentials.changed() for _ in range(2)] == [False, False]
     (files / "tls.key").write_bytes(renewed.key)
     assert [credentials.changed() for _ in range(2)] == [False, True]
@@ -271,12 +271,12 @@ def test_half_a_pair(files):
 
 
 def test_files_that_vanish(files):
-    """That files are gone is told once; that they are back as they were, too, and then they are the same as before."""
+    """Missing files are reported once; their return too, and then they are the same as before."""
     credentials = of_files(files)
     before = credentials.load()
     shutil.move(files / "tls.key", files / "away")
     assert [credentials.changed() for _ in range(2)] == [False, True]
-    assert "cannot be read: No such file" in told(credentials)
+    assert "cannot be read: No such file" in reported(credentials)
     assert [credentials.changed() for _ in range(2)] == [False, False]
     shutil.move(files / "away", files / "tls.key")
     assert [credentials.changed() for _ in range(2)] == [False, True]
@@ -286,7 +286,7 @@ def test_files_that_vanish(files):
 def test_files_that_come_later(tmp_path):
     """A Worker may be configured before its files are there."""
     credentials = of_files(tmp_path)
-    assert "cannot be read" in told(credentials)
+    assert "cannot be read" in reported(credentials)
     (tmp_path / "ca.crt").write_bytes(AUTHORITY.pem)
     AUTHORITY.issue("gateway").write(tmp_path)
     assert [credentials.changed() for _ in range(2)] == [False, True]
@@ -299,7 +299,7 @@ def test_a_certificate_whose_time_comes(files):
     AUTHORITY.issue("gateway", begins=begins).write(files)
     clock = [now()]
     credentials = of_files(files, now=lambda: clock[0])
-    assert "is valid only from" in told(credentials)
+    assert "is valid only from" in reported(credentials)
     assert not credentials.changed()
     clock[0] = begins
     assert [credentials.changed() for _ in range(2)] == [True, False]
@@ -314,7 +314,7 @@ def test_a_certificate_whose_time_ends(files):
     credentials = of_files(files, now=lambda: clock[0])
     credentials.load()
     clock[0] = ends + DAY
-    assert f"expired on {ends.isoformat()}; renew it" in told(credentials)
+    assert f"expired on {ends.isoformat()}; renew it" in reported(credentials)
 
 
 def test_a_mounted_secret(tmp_path):

@@ -34,7 +34,7 @@ def test_versions_of_policies():
 
 
 def test_bytes_that_are_none_are_not_kept():
-    """They are refused each time, and cost nobody else a place."""
+    """They are refused each time, and take no other one's place."""
     descriptions = Descriptions()
     for _ in range(2):
         with pytest.raises(DecodeError):
@@ -60,7 +60,7 @@ def test_a_few_are_kept():
         (b"\x0a" + b"\xff\xff\x7f" + b"x" * (2 * MOST_BYTES), "more than the limit of 1048576"),  # a name
     ],
 )
-def test_a_worker_that_says_too_much_is_not_heard(content, why):
+def test_too_large_a_description_is_rejected(content, why):
     """It is refused before it is parsed, and what others said stays."""
     descriptions = Descriptions()
     before = [descriptions.of(description("judge", version=str(number))) for number in range(KEPT)]
@@ -69,7 +69,7 @@ def test_a_worker_that_says_too_much_is_not_heard(content, why):
     assert before == [descriptions.of(description("judge", version=str(number))) for number in range(KEPT)]
 
 
-def test_a_large_worker_is_heard():
+def test_a_large_description_is_accepted():
     """A thousand policies, each with fifteen pointers."""
     claim = pb.Claim(pointers=pb.Claim.Pointers(pointers=[f"/object/spec/{number}" for number in range(14)]))
     policies = [pb.PolicyDescription(name=f"p{number}", version="1", inputs=claim) for number in range(1000)]

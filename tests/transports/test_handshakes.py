@@ -1,4 +1,4 @@
-"""gRPC's words about connections: what they mean is told, and what they do not mean is not."""
+"""gRPC's words about connections: what they mean is reported, and nothing more."""
 
 import pytest
 

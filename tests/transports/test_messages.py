@@ -1,4 +1,4 @@
-"""The contract's messages on one side, calls and answers on the other: each arm, each default, each mistake."""
+"""The contract's messages on one side, calls and answers on the other: each arm, each default, each error."""
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
@@ -27,7 +27,7 @@ def call(phase=Phase.MUTATING, **fields):
 
 
 def no_consumer(about, observed):
-    """Who is told of a meaningless cache hint where there is none."""
+    """Gets invalid cache hints, where there are none."""
     raise AssertionError((about, observed))
 
 
@@ -65,7 +65,7 @@ def test_an_allow():
 
 @pytest.mark.parametrize("kind", FORMS)
 def test_a_change_in_each_form(kind):
-    """The three forms of a change are told apart, and their bytes are not looked at."""
+    """The three forms of a change are distinguished, and their bytes are not looked at."""
     change = answer(allow=pb.Allow(**{kind: b"\x00 whatever"})).change
     assert (change.kind, change.content) == (kind, b"\x00 whatever")
 
@@ -202,12 +202,12 @@ def test_a_cache_hint_says_how_long_a_verdict_may_be_reused(verdict, hint, reuse
     ids=str,
 )
 def test_a_meaningless_cache_hint_is_never_reuse(verdict, hint):
-    """A hint that is empty, negative or no Duration keeps the verdict, which is not reused; and it is told."""
-    told = []
-    said = answer(cache=hint, invalid_hint=lambda about, observed: told.append((about.id, observed)), **verdict)
+    """A hint that is empty, negative or no Duration keeps the verdict, which is not reused; and it is reported."""
+    reported = []
+    said = answer(cache=hint, invalid_hint=lambda about, observed: reported.append((about.id, observed)), **verdict)
     assert said.reuse == 0.0
     assert isinstance(said, Allow | Deny)
-    assert [about for about, _ in told] == [7]
+    assert [about for about, _ in reported] == [7]
 
 
 @pytest.mark.parametrize(

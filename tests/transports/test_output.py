@@ -68,7 +68,7 @@ async def test_a_given_up_output_does_not_silence_the_next():
 
 @pytest.mark.integration
 async def test_stopping_while_last_words_are_awaited_leaves_no_task():
-    """A worker that is dead, but whose output somebody else still holds, is stopped without anything left running."""
+    """A worker that is dead, but whose output another process still holds, is stopped without anything left running."""
     script = (
         "import os, time\n"
         "if os.fork() == 0:\n"
@@ -96,7 +96,7 @@ async def test_a_traceback_is_one_entry():
 
 
 async def test_a_line_is_logged_though_nothing_follows(monkeypatch):
-    """The next one might have joined it, and nobody waits for that for long."""
+    """The next line might have joined it, and the wait for that is short."""
     monkeypatch.setattr(logging_output, "QUIET_SECONDS", 0.0)
     reading, writing = os.pipe()
     os.set_blocking(reading, False)

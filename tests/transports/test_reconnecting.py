@@ -24,7 +24,7 @@ class Owner:
         self.changes.append((connection.state.name, connection.description))
 
     def read(self, policy_call, outcome):
-        raise AssertionError("nobody asks")
+        raise AssertionError("not called")
 
     unsolicited = stream_broke = read
 
@@ -46,7 +46,7 @@ class Unimplemented:
 
 
 class Flickering:
-    """A channel that is connected whenever somebody looks, and was not in between. ``versions`` are those of the
+    """A channel that is connected at each look, and was not in between. ``versions`` are those of the
     workers behind it, one after another.
     """
 

@@ -1,4 +1,4 @@
-"""Secured connections to real gRPC servers: who is believed, whom the gateway is, and what is said of the others."""
+"""Secured connections to real gRPC servers: which servers are trusted, the gateway's identity, and the errors."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -134,16 +134,16 @@ NOT_BELIEVED = {
 
 @pytest.mark.parametrize("who", NOT_BELIEVED)
 async def test_who_is_not_believed(who):
-    """Anybody else is not called, and the failure says what is wrong."""
+    """Another server is not called, and the failure has the reason."""
     pair, expected = NOT_BELIEVED[who]
     async with served(pair) as target:
-        told = await called(target, trusting())
-    assert told.startswith("presents ")
-    assert expected in told
+        reported = await called(target, trusting())
+    assert reported.startswith("presents ")
+    assert expected in reported
 
 
 async def test_a_worker_without_tls():
-    """A worker that serves plain text is told from one that is away."""
+    """A worker that serves plain text is distinguished from one that is away."""
     async with served(secure=False) as target:
         assert (await called(target, trusting())).startswith("does not speak TLS; give it a certificate")
 
@@ -155,7 +155,7 @@ async def test_tls_where_plain_text_was_expected():
 
 
 async def test_a_worker_that_is_away():
-    """That nobody listens is not blamed on certificates."""
+    """A refused connection is no error of certificates."""
     async with served() as target:
         pass
     assert "Connection refused" in await called(target, trusting())
@@ -165,7 +165,7 @@ async def test_a_worker_that_is_away():
 
 
 async def test_a_client_certificate(tmp_path):
-    """A worker that asks for a certificate of its authority gets the gateway's."""
+    """A worker that requests a certificate of its authority gets the gateway's."""
     async with served(clients=AUTHORITY) as target:
         assert await called(target, trusting(pair=AUTHORITY.issue("gateway"), directory=tmp_path)) == "hello"
 
@@ -173,15 +173,15 @@ async def test_a_client_certificate(tmp_path):
 async def test_no_client_certificate():
     """Without one, the hint says how to give one."""
     async with served(clients=AUTHORITY) as target:
-        told = await called(target, trusting())
-    assert "if it requires a client certificate, set spec.grpc.tls.certFile" in told
+        reported = await called(target, trusting())
+    assert "if it requires a client certificate, set spec.grpc.tls.certFile" in reported
 
 
 async def test_an_unknown_client_certificate(tmp_path):
     """One of an authority that the worker does not know is refused, and named."""
     async with served(clients=AUTHORITY) as target:
-        told = await called(target, trusting(pair=Authority("x").issue("gateway"), directory=tmp_path))
-    assert f"does it accept the client certificate in {tmp_path}/tls.crt" in told
+        reported = await called(target, trusting(pair=Authority("x").issue("gateway"), directory=tmp_path))
+    assert f"does it accept the client certificate in {tmp_path}/tls.crt" in reported
 
 
 @pytest.mark.parametrize(

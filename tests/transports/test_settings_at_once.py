@@ -57,7 +57,7 @@ async def test_settings_are_put_side_by_side_and_each_text_once():
 
 
 async def test_the_standings_are_in_the_policies_order():
-    """Whoever is judged first."""
+    """Whichever policy is called first."""
     wanted = policies(40, 40)
     wanted[7] = policy("unknown", policy="nobody", worker="one")
     found = await describing(Judge()).availabilities(wanted)
@@ -65,7 +65,7 @@ async def test_the_standings_are_in_the_policies_order():
 
 
 async def test_a_worker_that_breaks_is_not_called_on():
-    """Its failure is told, and no more settings are put to it."""
+    """Its failure is reported, and it gets no more settings."""
     judge = Judge(breaks_at=b'{"n":20}')
     with pytest.raises(WorkerError, match="gone"):
         await describing(judge).availabilities(policies(100, 100))

@@ -1,4 +1,4 @@
-"""Shadows beside the policies: described and called like them, and in nobody's way."""
+"""Shadows beside the policies: described and called like them, without an effect on them."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ from tests.integration.workers import Hanging, always, answer, description, scri
 from tests.transports.reaching import Reply, availability, called, configured, judge, question, working
 
 NO_CONSUMER = "127.0.0.1:1"
-"""Where nobody listens: tcpmux is of 1988."""
+"""A port without a listener: tcpmux is of 1988."""
 
 NEXT = Shadow(worker="next", policy="judge")
 SAME_WORKER = Shadow(worker="labels", policy="other")
@@ -87,7 +87,7 @@ async def test_a_shadow_is_called_as_it_is_configured():
     assert (call.policy, call.settings, call.document, call.uid) == ("other", b'{"a":1}', b'{"b":2}', "u1")
 
 
-async def test_nobody_waits_for_a_shadow():
+async def test_the_start_does_not_wait_for_a_shadow():
     """A worker that is only called as a shadow holds up no start, even one that waits for ever for all others."""
     policy = judge(shadow=NEXT)
     async with (
@@ -149,7 +149,7 @@ async def test_settings_that_are_refused_are_the_shadows_trouble():
 
 
 async def test_what_a_shadow_answers_unsettles_no_worker():
-    """An answer in a version that nobody described would keep a policy of the worker from its cache; a shadow's not."""
+    """An answer in a version without a description would keep a policy of the worker from its cache; a shadow's not."""
     policy = judge(shadow=SAME_WORKER)
     said = answer(allow=pb.Allow(), version="unheard-of")
     async with (
@@ -205,7 +205,7 @@ async def test_a_webhook_can_be_a_shadow():
 
 
 async def test_a_shadow_whose_call_hangs_is_broken_off_with_it():
-    """Nobody waits for it any more: its worker hears of it."""
+    """The call is cancelled: its worker gets the cancel."""
     hanging = Hanging()
     policy = judge(shadow=NEXT)
     async with (

@@ -70,7 +70,7 @@ def lives(pid):
         return False
 
 
-async def test_the_worker_is_told_where_to_listen(log, tmp_path):
+async def test_the_worker_gets_its_address(log, tmp_path):
     """It finds its address and that it is supervised in the environment, and starts where its document stands."""
     script = 'echo "$ADMISSION_WORKER_LISTEN $ADMISSION_WORKER_SUPERVISED"; pwd; cat'
     async with supervised(*shell(script), directory=tmp_path):
@@ -85,7 +85,7 @@ async def test_python_is_the_gateways_own(log):
     assert Path(said(log)[0]).parent == Path(sys.executable).parent
 
 
-async def test_it_is_not_told_the_gateways_secrets(log, monkeypatch):
+async def test_it_does_not_get_the_gateways_secrets(log, monkeypatch):
     """Of the gateway's environment a worker has what hooks have: what any program needs, and the way to the cluster."""
     monkeypatch.setenv("ADMISSION_GATEWAY_REDIS", "redis://:secret@redis")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
@@ -111,11 +111,11 @@ async def test_it_is_not_told_the_gateways_secrets(log, monkeypatch):
 async def test_a_worker_that_does_not_run_says_why(log, command, ended, wrote):
     """Its command, how it ended, and its last lines: for operators; users hear that it does not run."""
     async with supervised(*command) as supervisor:
-        heard = []
-        supervisor.listen(lambda: heard.append(supervisor.problem))
-        await until(lambda: heard)
-    assert heard[0].message == "worker 'labels' does not run"
-    assert heard[0].hint == f"its command {ended}: {shlex.join(command)}; it wrote last: {wrote}"
+        problems = []
+        supervisor.listen(lambda: problems.append(supervisor.problem))
+        await until(lambda: problems)
+    assert problems[0].message == "worker 'labels' does not run"
+    assert problems[0].hint == f"its command {ended}: {shlex.join(command)}; it wrote last: {wrote}"
 
 
 async def test_its_output_is_logged(log):
@@ -189,8 +189,8 @@ async def test_after_a_long_life_the_pause_is_short_again(monkeypatch):
 
 
 @pytest.mark.parametrize("command", [("no-such-program",), ("/etc/passwd",), ("/",)], ids=repr)
-async def test_a_command_that_cannot_be_started_is_told(log, command):
-    """A program that is missing or is none is told with the Worker's place, and tried again."""
+async def test_a_command_that_cannot_be_started_is_reported(log, command):
+    """A missing or invalid program is reported with the Worker's place, and tried again."""
     async with supervised(*command):
         await until(
             lambda: len(events(log, "a worker cannot be started; check the command in its Worker document")) >= 2
@@ -201,14 +201,14 @@ async def test_a_command_that_cannot_be_started_is_told(log, command):
     assert entry["log_level"] == "error"
 
 
-async def test_a_directory_that_is_gone_is_told(log, tmp_path):
+async def test_a_missing_directory_is_reported(log, tmp_path):
     """A working directory that does not exist is a start that fails, and no crash."""
     async with supervised(*shell("true"), directory=tmp_path / "gone"):
         await until(lambda: events(log, "a worker cannot be started; check the command in its Worker document"))
 
 
 async def test_stopping_is_gentle(log):
-    """Told to stop, the worker gets SIGTERM and may finish; what it says then is logged; it is not started again."""
+    """At the stop the worker gets SIGTERM and may finish; what it says then is logged; it is not started again."""
     script = "trap 'echo bye; exit 0' TERM; echo up; while :; do read line || exit 7; done"
     async with supervised(*shell(script)) as supervisor:
         await until(lambda: said(log) == ["up"])
@@ -249,7 +249,7 @@ async def test_a_dead_workers_children_do_not_keep_it_from_coming_back(log):
         await until(lambda: not lives(child))  # killed; the kernel may take a moment
 
 
-async def test_nobody_else_holds_its_standard_input(log):
+async def test_no_other_process_holds_its_standard_input(log):
     """Only the gateway can write to a worker's standard input: when that ends, the gateway has died."""
     async with supervised(*shell("echo up; cat")) as first, supervised(*shell("echo up; cat")) as second:
         await until(lambda: len(said(log)) == 2)

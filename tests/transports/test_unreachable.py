@@ -10,7 +10,7 @@ from tests.world import policy
 
 
 async def test_each_call_says_why():
-    """It fails as CONFIGURATION, later and once; one that is cancelled hears nothing."""
+    """It fails as CONFIGURATION, later and once; one that is cancelled gets no answer."""
     worker = UnreachableWorker("labels", "queue q", "give it a Redis", NoEvents())
     answers = []
     worker.call(question(policy("p")), lambda _, answer: answers.append(answer))

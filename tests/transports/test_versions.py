@@ -116,7 +116,7 @@ async def test_it_settles_after_a_while():
 
 
 async def test_a_late_answer_of_the_described_version_does_not_disagree():
-    """An answer that was asked for under the version before, and is of the one now described, is no disagreement."""
+    """An answer to a call under the previous version, and is of the one now described, is no disagreement."""
     replicas = Rolling(described="2")
     async with replicas.served() as target, working(configured(judge(), labels=target)) as workers:
         workers.disagreed(question(judge(), version="1"), "2")
@@ -126,7 +126,7 @@ async def test_a_late_answer_of_the_described_version_does_not_disagree():
 
 
 async def test_a_worker_that_is_away_stays_as_described(tmp_path):
-    """While there is no connection nobody contradicts what was described: its cached verdicts may stand in for it."""
+    """Without a connection the description stays: its cached verdicts may stand in for it."""
     address = f"unix:{tmp_path}/w.sock"
     async with Rolling().served(address=address):
         reached = working(configured(judge(), labels=address))
@@ -139,7 +139,7 @@ async def test_a_worker_that_is_away_stays_as_described(tmp_path):
 
 
 async def test_a_worker_that_is_back_is_as_described_until_it_is_described_anew(tmp_path):
-    """Nobody calls the new connection before it is described, so until then it is as if it were away; then the version
+    """The new connection is not used before it is described, so until then it is as if it were away; then the version
     that it has now is settled, and no other.
     """
     address = f"unix:{tmp_path}/w.sock"
@@ -192,7 +192,7 @@ async def test_a_worker_that_is_back_is_away_until_it_has_judged_the_settings(tm
 
 
 async def test_the_next_configuration_knows_of_the_disagreement():
-    """A disagreement is the worker's: whoever holds the same one is not settled either, and describes it again."""
+    """A version skew is the worker's: every holder of the same worker sees it, and describes the worker again."""
     replicas = Rolling()
     async with replicas.served() as target:
         # One connection: a second one that is described late would know the new version before it is answered.
@@ -229,7 +229,7 @@ async def test_a_worker_that_cannot_be_described_again_is_not_settled(log):
 
 
 async def test_nothing_is_settled_after_the_end():
-    """Workers that are closed answer nobody, and settle nothing."""
+    """Closed workers answer no call, and settle nothing."""
     async with Rolling().served() as target:
         async with working(configured(judge(), labels=target)) as workers:
             assert workers.settled(question(judge()))

@@ -1,4 +1,4 @@
-"""Workers that are existing webhooks: they say nothing of themselves, and nobody waits for them."""
+"""Workers that are existing webhooks: they have no description, and the start does not wait for them."""
 
 from gateway.documents.identity import verdict_identity
 from gateway.engine.plan import Described
@@ -13,9 +13,9 @@ async def test_a_webhook_can_be_called_at_once():
     name = "ValidatingWebhookConfiguration/hooks/judge.test.example.com"
     judge = policy("judge", phase=Phase.VALIDATING, worker=name)
     worker = Worker(name=name, webhook=WebhookTarget(url="https://hooks.example.com"))
-    told = []
+    reported = []
     workers = Workers(
-        Configuration(workers={name: worker}, validating=(judge,)), changed=lambda: told.append(len(told))
+        Configuration(workers={name: worker}, validating=(judge,)), changed=lambda: reported.append(len(reported))
     )
     try:
         await workers.start(wait_seconds=1e9)
@@ -29,4 +29,4 @@ async def test_a_webhook_can_be_called_at_once():
         'failed calling webhook "judge.test.example.com": failed to call webhook: '
         'Post "https://hooks.example.com/?timeout=5s": context deadline exceeded'
     )
-    assert told
+    assert reported

@@ -44,17 +44,17 @@ async def test_a_described_policy_stands_with_its_version():
         assert (availability(workers), availability(workers, "own")) == ("1.4.2", "7")
 
 
-async def test_a_worker_is_told_who_calls():
-    """Describe is told the gateway's version, and ValidateSettings each policy's name and settings."""
-    told = []
+async def test_a_worker_gets_the_gateways_version():
+    """Describe gets the gateway's version, and ValidateSettings each policy's name and settings."""
+    reported = []
 
     async def describe(request, context):
-        told.append(pb.DescribeRequest.FromString(request).gateway_version)
+        reported.append(pb.DescribeRequest.FromString(request).gateway_version)
         return description("judge", "other")
 
     async def validate(request, context):
         called_ = pb.ValidateSettingsRequest.FromString(request)
-        told.append((called_.policy, called_.settings))
+        reported.append((called_.policy, called_.settings))
         return b""
 
     policies = (judge(settings=b'{"a":1}'), judge("other", index=1))
@@ -63,15 +63,15 @@ async def test_a_worker_is_told_who_calls():
         working(configured(*policies, labels=target)),
     ):
         pass
-    assert told == ["0.1.0", ("judge", b'{"a":1}'), ("other", b"{}")]
+    assert reported == ["0.1.0", ("judge", b'{"a":1}'), ("other", b"{}")]
 
 
 async def test_equal_settings_of_a_policy_are_put_to_its_worker_once():
     """However many configured policies share them."""
-    told = []
+    reported = []
 
     async def validate(request, context):
-        told.append(pb.ValidateSettingsRequest.FromString(request).settings)
+        reported.append(pb.ValidateSettingsRequest.FromString(request).settings)
         return b""
 
     twins = [
@@ -83,11 +83,11 @@ async def test_equal_settings_of_a_policy_are_put_to_its_worker_once():
         working(configured(*twins, labels=target)) as workers,
     ):
         assert [availability(workers, name) for name in "abc"] == ["1", "1", "1"]
-    assert told == [b"{}", b'{"a":1}']
+    assert reported == [b"{}", b'{"a":1}']
 
 
 async def test_a_policy_that_is_described_twice_cannot_be_called():
-    """Nobody knows which of them would answer; the worker's other policies can be."""
+    """It is unknown which of them would answer; the worker's other policies can be."""
     async with (
         scripted("judge", "judge", "other") as target,
         working(configured(judge(), judge("other", index=1), labels=target)) as workers,
@@ -104,7 +104,7 @@ async def test_a_policy_with_a_fault_is_not_put_to_its_worker():
         assert (availability(workers), availability(workers, "wrong")) == ("1", None)
 
 
-async def test_a_warning_about_settings_is_told(log):
+async def test_a_warning_about_settings_is_logged(log):
     """What a worker warns of is logged with the policy's place, and the policy may be called."""
     accepted = pb.ValidateSettingsResponse(warnings=["that field is old"]).SerializeToString()
     async with (
@@ -116,7 +116,7 @@ async def test_a_warning_about_settings_is_told(log):
     assert (entry["policy"], entry["warning"]) == ("test/judge.test.example.com", "that field is old")
 
 
-async def test_all_that_is_wrong_with_settings_is_told():
+async def test_all_errors_of_settings_are_reported():
     """The failure of refused settings names each place, on one line, and is cut."""
     errors = [pb.SettingsError(pointer=f"/a/{number}", message="not\nthis") for number in range(1000)]
     refused = pb.ValidateSettingsResponse(errors=errors).SerializeToString()
@@ -156,8 +156,8 @@ async def test_a_worker_that_never_answers_is_called_again(log):
     assert pauses[:4] == [0.001, 0.002, 0.004, 0.004]
 
 
-async def test_every_change_of_a_standing_is_told(tmp_path):
-    """Whoever wants to know is told when standings change: at first contact, and when a new worker differs."""
+async def test_every_change_of_availability_is_reported(tmp_path):
+    """Availability is reported when it changes: at first contact, and when a new worker differs."""
     address = f"unix:{tmp_path}/w.sock"
     seen = []
     workers = Workers(
@@ -430,14 +430,14 @@ async def test_a_start_without_a_worker_says_why(tmp_path, log, worker, why):
     """In the line that says whose policies cannot be called: no other may be there yet."""
     ((transport, target),) = worker.items()
     found = Worker(name="labels", **{transport: replace(target, directory=str(tmp_path))})
-    told = {}
+    reported = {}
     for wait in (0.2, 2, 20):  # a slow machine finds out later
         async with working(Configuration(workers={"labels": found}, validating=(judge(),)), wait=wait):
-            told = [entry for entry in log if entry["event"].startswith("a worker is not described yet")][-1]
-        if why in told["why"]:
+            reported = [entry for entry in log if entry["event"].startswith("a worker is not described yet")][-1]
+        if why in reported["why"]:
             break
-    assert told["worker"] == "labels"
-    assert why in told["why"]
+    assert reported["worker"] == "labels"
+    assert why in reported["why"]
 
 
 async def test_a_worker_that_can_never_be_called_is_not_waited_for():

@@ -18,8 +18,8 @@ def written(log, *chunks, limiter=None, **fields):
 def test_each_line_has_the_fields_of_its_run(log):
     """Hook, binding, uid and stream."""
     written(log, (Stream.STDERR, b"oh no\n"))
-    told = {"hook": "/hooks/a.sh", "binding": "b", "uid": "u", "stream": "stderr", "line": "oh no"}
-    assert log == [{"event": "hook output", "log_level": "info", **told}]
+    reported = {"hook": "/hooks/a.sh", "binding": "b", "uid": "u", "stream": "stderr", "line": "oh no"}
+    assert log == [{"event": "hook output", "log_level": "info", **reported}]
 
 
 def test_lines_are_reassembled_per_stream(log):

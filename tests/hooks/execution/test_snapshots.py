@@ -115,9 +115,9 @@ async def test_the_objects_may_be_left_out():
 @pytest.mark.parametrize("jq_filter", [".metadata.name | tonumber", "][", ".[", "error"])
 async def test_the_error_of_a_filter_names_its_binding(jq_filter):
     """With jq's own message on one line."""
-    with pytest.raises(SnapshotError, match="binding 'x': jq cannot apply its jqFilter: ") as told:
+    with pytest.raises(SnapshotError, match="binding 'x': jq cannot apply its jqFilter: ") as reported:
         await listed(jq_filter=jq_filter)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reported.value)
 
 
 @pytest.mark.integration

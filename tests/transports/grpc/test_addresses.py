@@ -21,7 +21,7 @@ from gateway.transports.grpc.addresses import ResolveError, authority, is_fixed,
     ],
 )
 async def test_addresses_that_are_said_in_the_target(target, addresses):
-    """They are known without calling anybody, each as a target of its own, once."""
+    """They are known without a lookup, each as a target of its own, once."""
     assert is_fixed(target)
     assert await resolve(target) == addresses
 
@@ -92,7 +92,7 @@ async def test_a_name_that_cannot_be_resolved_says_why(monkeypatch, answer, why)
 
 
 async def test_a_name_that_cannot_be_one():
-    """A label of more than 63 characters is refused before anybody is called, and says so."""
+    """A label of more than 63 characters is rejected before any lookup, by name."""
     with pytest.raises(ResolveError, match="cannot be resolved"):
         await resolve(f"{'n' * 64}.invalid:1")
 
@@ -103,7 +103,7 @@ def test_few_addresses_are_all_used():
 
 
 def test_of_many_those_that_are_held_stay():
-    """Nobody is given up for somebody else; the rest is a choice without repetition."""
+    """Addresses in use stay; the rest is a choice without repetition."""
     many = tuple(f"address-{number}" for number in range(100))
     current = many[40:45]
     for _ in range(20):

@@ -74,13 +74,13 @@ def test_what_is_older_than_the_window_does_not_count():
     assert not breaker.is_closed
 
 
-def test_its_opening_is_told_once():
+def test_its_opening_is_reported_once():
     """At the call that opened it."""
-    told = []
-    breaker = CircuitBreaker(LIMITS, lambda: told.append("opened"))
+    reported = []
+    breaker = CircuitBreaker(LIMITS, lambda: reported.append("opened"))
     for _ in range(8):
         breaker.ended(0.0, 0.0, failed=True)
-    assert told == ["opened"]
+    assert reported == ["opened"]
 
 
 def test_after_a_while_one_is_let_through_at_a_time():
@@ -95,7 +95,7 @@ def test_after_a_while_one_is_let_through_at_a_time():
 
 
 def test_one_that_never_ends_is_followed_by_another():
-    """A probe whose end is never told does not keep it open for ever."""
+    """A probe without an end does not keep it open for ever."""
     breaker = broken()
     breaker.started(105.0)
     assert breaker.allows(110.0)

@@ -9,7 +9,7 @@ from gateway.reasons import Reason
 from gateway.transports.grpc import retries as retries_module
 from gateway.transports.grpc.call_attempt import CallResult
 from tests.integration.running import until
-from tests.transports.grpc.fleets import Called, played
+from tests.transports.grpc.endpoints import Called, played
 from tests.transports.reaching import judge
 
 BROKEN = Failure(reason=Reason.WORKER_UNAVAILABLE, message="broken")
@@ -124,7 +124,7 @@ async def test_a_review_that_has_no_time_left_says_little_of_the_endpoint(monkey
         assert is_closed(endpoints, endpoints.made[0], about)
 
 
-async def test_an_early_cancel_says_nothing():
+async def test_an_early_cancel_reports_nothing():
     """A review that another policy decided is not the endpoint's doing."""
     async with played("a", worker_circuit_calls=1) as endpoints:
         called = Called(endpoints)

@@ -86,7 +86,7 @@ async def test_a_large_document_goes_by_call():
 
 
 async def test_side_effects_go_by_call():
-    """No other policy's mistake can break that call."""
+    """No other policy's error can break that call."""
     review, streams = Gate(deny("by call")), Streams(answering())
     review.open.set()
     async with reached(judge(), review=review, stream=streams) as workers:
@@ -178,7 +178,7 @@ CULPRITS = {
 
 
 def culpable(review):
-    """A Review of which the culprit is called this, and everybody else denies."""
+    """A Review in which the culprit does this, and all others deny."""
 
     async def call(request, context):
         if pb.ReviewRequest.FromString(request).call.policy == "culprit":
@@ -209,7 +209,7 @@ async def test_who_breaks_the_stream_fails_alone(name):
 
 @pytest.mark.parametrize("name", CULPRITS)
 async def test_with_several_replicas_it_breaks_one_stream_only(name):
-    """It is not put to the next replica's stream: whoever was moved there with it would be broken twice."""
+    """It is not sent on the next endpoint's stream: the calls moved there with it would fail twice."""
     part, review, reason = CULPRITS[name]
     scripts = [Streams(answering(culprit=part, victim_1=silence, victim_2=silence, victim_3=silence)) for _ in range(2)]
     policies = (*VICTIMS, CULPRIT)
@@ -277,7 +277,7 @@ async def test_it_is_tried_again_after_that_while():
 
 
 async def test_a_flood_is_given_up_at_once(log):
-    """Whoever abuses a stream has none for a while."""
+    """An endpoint that abuses a stream gets unary calls for a while."""
     streams = Streams(answering(culprit=with_a_flood))
     async with reached(CULPRIT, stream=streams, limits={"worker_unsolicited": 10}) as workers:
         assert isinstance(await called(workers, CULPRIT), Allow)

@@ -1,4 +1,4 @@
-"""One call: to whom it is put, to whom it is put again, and whose verdict counts. The replicas are played."""
+"""One call: its first endpoint, its retries, and which verdict counts. The endpoints are scripted."""
 
 import asyncio
 from time import monotonic
@@ -12,7 +12,7 @@ from gateway.transports.grpc.retries import MAX_SENT, MAX_UNSENT
 from gateway.transports.grpc.retry_budget import RESERVE
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
-from tests.transports.grpc.fleets import Called, played
+from tests.transports.grpc.endpoints import Called, played
 
 BROKEN = Failure(reason=Reason.WORKER_UNAVAILABLE, message="broken")
 FAILED = Failure(reason=Reason.WORKER_FAILURE, message="could not judge")
@@ -109,7 +109,7 @@ async def test_what_never_left_does_not_count_as_sent():
 
 
 async def test_side_effects_are_sent_again_only_if_they_never_left():
-    """Then once more, wherever it may be; after that nobody knows, and they are not."""
+    """Then once more, at any endpoint; after that the result is unknown, and they are not."""
     async with played("a", "b") as endpoints:
         called = Called(endpoints, cancellable=False)
         _, attempt = first(endpoints)
@@ -120,8 +120,8 @@ async def test_side_effects_are_sent_again_only_if_they_never_left():
         assert called.answer is BROKEN
 
 
-async def test_whoever_was_on_a_stream_that_broke_has_a_call_of_its_own():
-    """On the next replica as well: if it was the one that broke the stream, it breaks nobody else's."""
+async def test_the_calls_of_a_broken_stream_are_retried_alone():
+    """At the next endpoint as well: a call that broke the stream breaks no other call's."""
     for replicas in (1, 2):
         async with played(*"ab"[:replicas]) as endpoints:
             Called(endpoints)
@@ -148,7 +148,7 @@ async def test_it_keeps_its_call_of_its_own_when_it_has_to_wait():
 
 
 async def test_a_verdict_ends_it():
-    """The answer is told once."""
+    """There is one answer."""
     async with played("a", "b") as endpoints:
         called = Called(endpoints)
         _, attempt = first(endpoints)
@@ -192,7 +192,7 @@ async def test_lost_ones_need_no_budget():
 
 
 async def test_an_call_goes_only_where_it_fits():
-    """Also when it is put again: nobody of another description is called."""
+    """Also when it is retried: no endpoint with another description is called."""
     async with played("a", "b", "c") as endpoints:
         others = type(endpoints.made[0].description)
         endpoints.made[0].description = strange = object.__new__(others)
@@ -210,7 +210,7 @@ async def test_an_call_goes_only_where_it_fits():
 
 
 async def test_a_cancelled_call_is_cancelled_where_it_is():
-    """And tells nobody anything."""
+    """And reports nothing."""
     async with played("a") as endpoints:
         called = Called(endpoints)
         place, attempt = first(endpoints)
@@ -222,7 +222,7 @@ async def test_a_cancelled_call_is_cancelled_where_it_is():
 
 
 async def test_closing_cancels_everything():
-    """Nobody is told, and nothing is open."""
+    """There is no answer, and nothing is open."""
     async with played("a") as endpoints:
         called = Called(endpoints)
         _, attempt = first(endpoints)

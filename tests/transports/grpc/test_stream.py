@@ -13,7 +13,7 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.conversations import Streams, answering, for_ever, response
 from tests.integration.running import until
 from tests.integration.workers import ALLOW, deny
-from tests.transports.grpc.attempting import Attempt, Told, streaming
+from tests.transports.grpc.attempts import Attempt, StreamReports, streaming
 from tests.transports.reaching import judge
 
 # ------------------------------------------------------------------------------------------------------- out
@@ -140,7 +140,7 @@ async def test_answers_in_any_order_and_grouping():
 
 
 async def test_an_answer_comes_after_the_question():
-    """Nobody is told anything inside the call that calls."""
+    """No answer comes inside the sending call."""
     attempt = Attempt()
     async with streaming(Streams(answering())) as stream:
         stream.call(attempt)
@@ -167,23 +167,23 @@ async def test_an_outcome_that_says_nothing_is_the_calls_failure():
 
 
 @pytest.mark.parametrize("unsolicited", [lambda _: 0, lambda own: own + 1, lambda own: own - 1, lambda _: 2**64 - 1])
-async def test_an_answer_that_nobody_called_for_is_dropped_and_counted(unsolicited):
-    """Ids of nobody, of the past and of the future; the calls that are open are judged all the same."""
+async def test_an_unsolicited_answer_is_dropped_and_counted(unsolicited):
+    """Unknown, past and future ids; the calls that are open are judged all the same."""
 
     async def unsolicited_count(conversation, item):
         await conversation.answer(unsolicited(item.id), content=deny("not yours"))
         await conversation.answer(item.id)
         return True
 
-    told, first, second = Told(), Attempt(), Attempt()
-    async with streaming(Streams(answering(judge=unsolicited_count)), told=told) as stream:
+    reported, first, second = StreamReports(), Attempt(), Attempt()
+    async with streaming(Streams(answering(judge=unsolicited_count)), reported=reported) as stream:
         stream.call(first)
         await until(lambda: first.is_over)
         stream.call(second)
         await until(lambda: second.is_over)
     assert isinstance(first.answer, Allow)
     assert isinstance(second.answer, Allow)
-    assert told.unsolicited_count == 2
+    assert reported.unsolicited_count == 2
 
 
 async def test_a_second_answer_is_dropped():
@@ -194,16 +194,16 @@ async def test_a_second_answer_is_dropped():
         await conversation.answer(item.id)
         return True
 
-    told, attempt = Told(), Attempt()
-    async with streaming(Streams(answering(judge=twice)), told=told) as stream:
+    reported, attempt = StreamReports(), Attempt()
+    async with streaming(Streams(answering(judge=twice)), reported=reported) as stream:
         stream.call(attempt)
-        await until(lambda: told.unsolicited_count == 2)
+        await until(lambda: reported.unsolicited_count == 2)
     assert isinstance(attempt.answer, Deny)
 
 
 async def test_a_cancelled_call_has_no_answer():
     """One that was under way already is a stray."""
-    told, attempt = Told(), Attempt()
+    reported, attempt = StreamReports(), Attempt()
     gate = asyncio.Event()
 
     async def late(conversation, item):
@@ -212,19 +212,19 @@ async def test_a_cancelled_call_has_no_answer():
         return True
 
     streams = Streams(answering(judge=late))
-    async with streaming(streams, told=told) as stream:
+    async with streaming(streams, reported=reported) as stream:
         number = stream.call(attempt)
         await until(lambda: streams.conversations and streams.last.items)
         stream.cancel(number)
         gate.set()
-        await until(lambda: told.unsolicited_count == 1)
+        await until(lambda: reported.unsolicited_count == 1)
     assert not attempt.is_over
 
 
 async def test_an_answer_to_what_has_not_been_sent_is_a_failure():
-    """Whoever guesses the next id has not judged: nothing of it is a verdict, and the call is not sent any more."""
-    streams, told = Streams(), Told()
-    async with streaming(streams, told=told) as stream:
+    """An answer to an id that was not sent is no verdict, and that call is not sent any more."""
+    streams, reported = Streams(), StreamReports()
+    async with streaming(streams, reported=reported) as stream:
         attempt = Attempt()
         number = stream.call(attempt)
         stream._received(response((number, ALLOW)))
@@ -236,22 +236,22 @@ async def test_an_answer_to_what_has_not_been_sent_is_a_failure():
 
 
 async def test_a_flood_ends_the_stream():
-    """More than worker_unsolicited answers that nobody asked for: open calls fail by name, and the stream is abused."""
+    """More unsolicited answers than worker_unsolicited: open calls fail by name, and the stream is abused."""
 
     async def floods(conversation):
         await conversation.batch()
         while True:
             await conversation.answer(0, 0, 0, 0)
 
-    told, attempt = Told(), Attempt()
-    async with streaming(Streams(floods), told=told, worker_unsolicited=50) as stream:
+    reported, attempt = StreamReports(), Attempt()
+    async with streaming(Streams(floods), reported=reported, worker_unsolicited=50) as stream:
         stream.call(attempt)
         await until(lambda: stream.has_ended)
         assert stream.violated_protocol
     assert attempt.failure.reason is Reason.INVALID_RESPONSE
     assert "worker_unsolicited, which is 50" in attempt.failure.message
     assert attempt.result is CallResult.LOST
-    assert told.unsolicited_count <= 60
+    assert reported.unsolicited_count <= 60
 
 
 async def test_messages_without_answers_are_a_flood_too():
@@ -276,14 +276,14 @@ async def test_a_flood_in_one_message_is_not_read_to_its_end():
         await conversation.send(b"\x0a\x00" * 5_000_000)
         await for_ever()
 
-    told, attempt = Told(), Attempt()
+    reported, attempt = StreamReports(), Attempt()
     options = (("grpc.max_receive_message_length", -1),)
-    async with streaming(Streams(floods), told=told, options=options, worker_unsolicited=50) as stream:
+    async with streaming(Streams(floods), reported=reported, options=options, worker_unsolicited=50) as stream:
         stream.call(attempt)
         await until(lambda: stream.has_ended)
         assert stream.violated_protocol
     assert attempt.failure.reason is Reason.INVALID_RESPONSE
-    assert told.unsolicited_count <= 100
+    assert reported.unsolicited_count <= 100
 
 
 async def test_a_few_strays_among_many_answers_are_no_flood():

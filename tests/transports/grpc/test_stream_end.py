@@ -1,4 +1,4 @@
-"""The end of a ReviewStream, however it comes: who is told what, once; and what may wait meanwhile."""
+"""The end of a ReviewStream, however it comes: each open call fails once; and what may wait meanwhile."""
 
 import asyncio
 from time import monotonic
@@ -15,7 +15,7 @@ from gateway.transports.limits import TransportLimits
 from tests.integration.conversations import Streams, answering, for_ever, response
 from tests.integration.running import until
 from tests.integration.workers import deny
-from tests.transports.grpc.attempting import Attempt, Told, open_stream, streaming
+from tests.transports.grpc.attempts import Attempt, StreamReports, open_stream, streaming
 from tests.transports.reaching import judge
 
 # ------------------------------------------------------------------------------------------------------- end
@@ -30,30 +30,30 @@ async def test_finish_half_closes_when_nothing_is_open():
         await conversation.answer(item.id)
         return True
 
-    told, attempt, streams = Told(), Attempt(), Streams(answering(judge=slowly))
-    async with streaming(streams, told=told) as stream:
+    reported, attempt, streams = StreamReports(), Attempt(), Streams(answering(judge=slowly))
+    async with streaming(streams, reported=reported) as stream:
         stream.call(attempt)
         await until(lambda: streams.conversations and streams.last.items)
         stream.finish()
         assert not stream.takes_calls
         assert not attempt.is_over
         gate.set()
-        await until(lambda: told.gone)
+        await until(lambda: reported.gone)
         assert streams.last.has_half_closed
     assert isinstance(attempt.answer, Allow)
 
 
-async def test_finish_waits_for_nobody_who_is_gone():
+async def test_finish_does_not_wait_for_a_closed_connection():
     """The last open call may be cancelled, or late, instead of answered."""
     for deadline in (monotonic() + 0.02, None):
-        told, streams = Told(), Streams()
-        async with streaming(streams, told=told) as stream:
+        reported, streams = StreamReports(), Streams()
+        async with streaming(streams, reported=reported) as stream:
             number = stream.call(Attempt(**({"deadline": deadline} if deadline else {})))
             await until(lambda streams=streams: streams.conversations and streams.last.items)
             stream.finish()
             if deadline is None:
                 stream.cancel(number)
-            await until(lambda told=told: told.gone)
+            await until(lambda reported=reported: reported.gone)
             assert streams.last.has_half_closed
 
 
@@ -89,8 +89,8 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-async def test_when_a_stream_ends_every_open_call_is_told(name):
-    """Once, why, and that nobody knows what became of it."""
+async def test_when_a_stream_ends_every_open_call_ends(name):
+    """Once, with the reason, and that the result is unknown."""
     ends, reason, words = ENDS[name]
 
     async def script(conversation):
@@ -110,7 +110,7 @@ async def test_when_a_stream_ends_every_open_call_is_told(name):
 
 
 async def test_a_worker_without_streams_has_been_called_nothing():
-    """UNIMPLEMENTED says that nobody has seen the calls: they may all be put again."""
+    """UNIMPLEMENTED means that no handler has seen the calls: all may be retried."""
     attempts = [Attempt() for _ in range(3)]
     async with streaming(None) as stream:
         for attempt in attempts:
@@ -122,7 +122,7 @@ async def test_a_worker_without_streams_has_been_called_nothing():
 
 
 class LostStatus:
-    """A call, and a channel that makes it, whose first write fails: gRPC then tells of that, and of nothing else."""
+    """A call, and a channel that makes it, whose first write fails: gRPC then reports that alone."""
 
     def __init__(self):
         self._has_failed = asyncio.Event()
@@ -146,18 +146,18 @@ class LostStatus:
 
 
 async def test_a_stream_that_ends_while_its_first_message_is_written_was_called_nothing():
-    """gRPC tells of the failed write, in place of the worker's status: the calls may all be put again."""
-    told, attempts = Told(), [Attempt() for _ in range(3)]
-    stream = open_stream(LostStatus(), told, TransportLimits())
+    """gRPC reports the failed write, in place of the worker's status: all calls may be retried."""
+    reported, attempts = StreamReports(), [Attempt() for _ in range(3)]
+    stream = open_stream(LostStatus(), reported, TransportLimits())
     for attempt in attempts:
         stream.call(attempt)
-    await until(lambda: told.gone)
+    await until(lambda: reported.gone)
     await stream.close()
     assert [attempt.result for attempt in attempts] == [CallResult.UNSENT] * 3
 
 
 async def test_what_was_not_written_when_the_stream_ended_has_never_left():
-    """Behind a worker that does not read, calls wait; at its end they are told from those that were sent."""
+    """Behind a worker that does not read, calls wait; at its end they are distinguished from those that were sent."""
     opened = asyncio.Event()
 
     async def deaf(conversation):
@@ -178,24 +178,24 @@ async def test_what_was_not_written_when_the_stream_ended_has_never_left():
     assert endings == [CallResult.LOST] * sent + [CallResult.UNSENT] * (len(attempts) - sent)
 
 
-async def test_who_is_told_of_the_end_may_cancel_the_others():
-    """A review that fails by one call cancels its others while the stream tells them all: nobody is told twice, and
-    nobody is forgotten.
+async def test_a_call_that_ends_may_cancel_the_others():
+    """A review that fails by one call cancels its others while the stream ends them all: no call ends twice, and
+    none is forgotten.
     """
-    told = Told()
-    async with streaming(Streams(end), told=told) as stream:
-        first = Attempt(told=lambda: stream.cancel(2))
+    reported = StreamReports()
+    async with streaming(Streams(end), reported=reported) as stream:
+        first = Attempt(reported=lambda: stream.cancel(2))
         attempts = [first, Attempt(), Attempt()]
         for attempt in attempts:
             stream.call(attempt)
-        await until(lambda: told.gone)
+        await until(lambda: reported.gone)
     assert [attempt.is_over for attempt in attempts] == [True, False, True]
 
 
-async def test_a_mistake_of_ours_ends_the_stream_and_tells_everybody(log):
+async def test_a_defect_ends_the_stream_and_all_its_calls(log):
     """If reading fails inside the gateway, open calls fail as INTERNAL instead of waiting for ever."""
 
-    class Mistaken(Told):
+    class Defective(StreamReports):
         def unsolicited(self, answers):
             raise RuntimeError("ours")
 
@@ -204,7 +204,7 @@ async def test_a_mistake_of_ours_ends_the_stream_and_tells_everybody(log):
         return True
 
     attempts = [Attempt(), Attempt()]
-    async with streaming(Streams(answering(judge=unsolicited_count)), told=Mistaken()) as stream:
+    async with streaming(Streams(answering(judge=unsolicited_count)), reported=Defective()) as stream:
         for attempt in attempts:
             stream.call(attempt)
         await until(lambda: all(attempt.is_over for attempt in attempts))
@@ -213,7 +213,7 @@ async def test_a_mistake_of_ours_ends_the_stream_and_tells_everybody(log):
 
 
 async def test_an_call_that_cannot_be_written_ends_the_stream(log, monkeypatch):
-    """Whoever waits for what cannot be made a message of does not wait for ever either."""
+    """A call that cannot be serialized does not wait for ever either."""
     monkeypatch.setattr(module, "PHASES", {})
     attempt = Attempt()
     async with streaming(Streams(answering())) as stream:
@@ -224,7 +224,7 @@ async def test_an_call_that_cannot_be_written_ends_the_stream(log, monkeypatch):
 
 
 async def test_closing_breaks_off_what_is_open():
-    """Open calls are told; the worker sees its stream end."""
+    """Open calls end; the worker sees its stream end."""
     streams, attempts = Streams(), [Attempt(), Attempt()]
     async with streaming(streams) as stream:
         for attempt in attempts:
@@ -248,7 +248,7 @@ async def test_a_stream_that_is_closed_at_once():
 
 
 async def test_calls_whose_deadline_is_over_are_swept():
-    """They are late, the worker is told that nobody waits, and the others stay."""
+    """They are late, the worker gets a cancel, and the others stay."""
     streams, late, kept = Streams(), Attempt(deadline=monotonic() + 0.01), Attempt()
     async with streaming(streams) as stream:
         number = stream.call(late)
@@ -261,13 +261,13 @@ async def test_calls_whose_deadline_is_over_are_swept():
 
 async def test_the_backlog_is_what_has_not_been_written():
     """It grows with each call, and shrinks when one is written, cancelled or over."""
-    told, streams = Told(), Streams()
+    reported, streams = StreamReports(), Streams()
     document = hashed(bytes(1000))
     size = len(document.content) + len(judge().settings)
-    async with streaming(streams, told=told) as stream:
+    async with streaming(streams, reported=reported) as stream:
         numbers = [stream.call(Attempt(document=document)) for _ in range(3)]
-        assert told.backlog.bytes == 3 * size
+        assert reported.backlog.bytes == 3 * size
         stream.cancel(numbers[0])
-        assert told.backlog.bytes == 2 * size
+        assert reported.backlog.bytes == 2 * size
         await until(lambda: streams.conversations and streams.last.items)
-        assert told.backlog.bytes == 0
+        assert reported.backlog.bytes == 0

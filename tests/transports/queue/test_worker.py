@@ -227,7 +227,7 @@ async def test_a_missing_key_file_is_said_until_it_is_there(redis, queue, key_fi
             assert isinstance(await gateway.call(), Allow)
 
 
-async def test_a_bridge_with_another_key_file_is_told_from_none(redis, key_file, tmp_path, monkeypatch):
+async def test_a_bridge_with_another_key_file_is_distinguished_from_none(redis, key_file, tmp_path, monkeypatch):
     """Calls fail with this gateway's fingerprints to compare; when that bridge has died, as without a bridge."""
     monkeypatch.setattr(queue_monitor, "GONE_MS", 300)
     other = tmp_path / "other-keys"
@@ -247,7 +247,7 @@ async def test_a_bridge_with_another_key_file_is_told_from_none(redis, key_file,
     await strange.client.aclose()
 
 
-async def test_where_nobody_is_the_bridges_own_words_are_named(redis, key_file):
+async def test_without_a_worker_the_bridges_own_reason_is_named(redis, key_file):
     """The queue, the key file or the worker behind the bridge: its /readyz and log say which."""
     async with running_gateway(redis, key_file) as gateway:
         failure = await gateway.call()

@@ -18,7 +18,7 @@ def pytest_asyncio_loop_factories(config, item):
 
 @pytest.fixture(scope="session")
 def authority():
-    """Whom webhooks have their certificates from."""
+    """The CA of the webhooks' certificates."""
     return Authority("webhooks")
 
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 
 NAME = "judge.hooks.svc"
-"""Whom the certificate of a webhook is for, besides 127.0.0.1 and localhost."""
+"""The names in a webhook's certificate, besides 127.0.0.1 and localhost."""
 
 
 @dataclass(frozen=True, kw_only=True)

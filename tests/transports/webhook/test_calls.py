@@ -79,7 +79,7 @@ async def test_the_first_known_version_is_spoken(calling, versions, said):
     assert hook.got[0].review["apiVersion"] == f"admission.k8s.io/{said}"
 
 
-async def test_no_version_in_common_is_a_mistake_of_the_configuration(calling):
+async def test_no_version_in_common_is_an_error_of_the_configuration(calling):
     """Nothing is sent."""
     async with calling(versions=("v7",)) as (hook, caller):
         answer = await caller.call()
@@ -165,7 +165,7 @@ async def test_an_empty_answer_is_a_failure(calling):
         ),
         (207, "text/plain", b"", "the server responded with the status code 207 but did not return more information"),
         (304, "text/plain", None, "the server responded with the status code 304 but did not return more information"),
-        (500, "application/json", b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"told"}', "told"),
+        (500, "application/json", b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no"}', "no"),
     ],
 )
 async def test_another_status_is_a_failure_in_the_words_of_kube_apiserver(calling, status, content_type, body, words):
@@ -178,7 +178,7 @@ async def test_another_status_is_a_failure_in_the_words_of_kube_apiserver(callin
 
 
 async def test_gzip_is_unpacked_whole_or_in_members(calling):
-    """As it was asked for."""
+    """As it was requested."""
 
     def script(got):
         content = review(got)
@@ -214,8 +214,8 @@ async def test_a_large_answer_is_read_as_a_small_one(calling):
         assert isinstance(await caller.call(), Allow)
 
 
-async def test_a_call_that_nobody_waits_for_closes_its_connection(calling):
-    """So the webhook hears of it; one with side effects goes on to its end."""
+async def test_a_cancelled_call_closes_its_connection(calling):
+    """So the webhook sees it; one with side effects goes on to its end."""
     let_go = asyncio.Event()
 
     async def script(got, writer):

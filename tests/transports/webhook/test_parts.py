@@ -94,7 +94,7 @@ def test_a_media_type_is_parsed_as_go_parses_it(value, expected):
         ("a/b; c=d; C=e", "mime: duplicate parameter name"),
     ],
 )
-def test_what_is_no_media_type_is_told_as_go_tells_it(value, said):
+def test_an_invalid_media_type_has_gos_error(value, said):
     """In the words of its mime package."""
     with pytest.raises(MediaTypeError, match=f"^{said}$"):
         media_type(value)

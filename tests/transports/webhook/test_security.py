@@ -1,4 +1,4 @@
-"""Whom the gateway believes, and what it proves itself with, seen from both ends of a real TLS connection."""
+"""Which servers the gateway trusts, and its own credentials, seen from both ends of a real TLS connection."""
 
 import base64
 import re
@@ -22,7 +22,7 @@ CLIENTS = Authority("clients")
 
 
 def access(**user):
-    """Access as this user, whoever is called."""
+    """Access as this user, for every host."""
     users = Users(named={"*": Credentials(**user)})
     return WebhookAccess(mutating=users, validating=users)
 
@@ -38,7 +38,7 @@ async def answer_of(pair, bundle, tmp_path, host="127.0.0.1"):
         return await called({"url": f"https://{host}:{hook.port}", "ca_bundle": bundle})
 
 
-# ------------------------------------------------------------------------------------------------ whom to believe
+# ------------------------------------------------------------------------------------------------ trust
 
 
 async def test_a_service_is_reached_where_resolve_says(authority, pair):
@@ -93,7 +93,7 @@ async def _allowed(caller, **fields):
         ([], "localhost", "x509: certificate is not valid for localhost", "a common name does not count"),
     ],
 )
-async def test_a_certificate_for_somebody_else(authority, tmp_path, names, host, words, hint):
+async def test_a_certificate_for_another_name(authority, tmp_path, names, host, words, hint):
     """A name or address that it does not have, and a common name is none."""
     answer = await answer_of(authority.issue(*names, subject=host), authority.pem, tmp_path, host)
     assert answer.reason is Reason.WORKER_UNAVAILABLE
@@ -101,7 +101,7 @@ async def test_a_certificate_for_somebody_else(authority, tmp_path, names, host,
     assert hint in answer.hint
 
 
-async def test_a_certificate_of_somebody_else(authority, tmp_path):
+async def test_a_certificate_of_another_authority(authority, tmp_path):
     """Signed by an authority that is not in the bundle."""
     answer = await answer_of(Authority("others").issue("127.0.0.1"), authority.pem, tmp_path)
     assert answer.message.endswith("tls: failed to verify certificate: x509: certificate signed by unknown authority")
@@ -137,7 +137,7 @@ async def test_tls_1_2_and_http_1_1_are_spoken(authority, tmp_path):
 
 
 @pytest.mark.parametrize("bundle", [b"what?", b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"])
-async def test_a_bundle_that_is_none_is_a_mistake_of_the_configuration(bundle):
+async def test_an_invalid_bundle_is_an_error_of_the_configuration(bundle):
     """The worker is made, and each call says why it cannot be called."""
     answer = await called({"url": "https://127.0.0.1:1", "ca_bundle": bundle})
     assert answer.reason is Reason.CONFIGURATION
@@ -151,7 +151,7 @@ async def test_a_bundle_that_is_none_is_a_mistake_of_the_configuration(bundle):
 
 
 async def test_without_credentials_nothing_is_sent(authority, pair):
-    """Not even to a webhook that asks for a certificate; the failure says what to do."""
+    """Not even to a webhook that requests a certificate; the failure says what to do."""
     async with served(Hook(), server_context(*pair)) as hook:
         await called({"url": hook.url, "ca_bundle": authority.pem})
     async with served(Hook(), server_context(*pair, client_ca=CLIENTS.pem)) as strict:
@@ -187,8 +187,8 @@ async def test_a_client_certificate_is_shown(authority, pair, tmp_path, inline):
     ],
 )
 async def test_a_client_certificate_that_is_not_taken(authority, pair, version, credentials, alert, hint):
-    """Another one, or none: the alert is told, and what to do."""
-    other = Authority("nobody's").issue(subject="gateway")
+    """Another one, or none: the failure has the alert, and what to do."""
+    other = Authority("unknown").issue(subject="gateway")
     user = access(certificate=other.certificate, key=other.key) if credentials else None
     context = server_context(*pair, client_ca=CLIENTS.pem)
     context.maximum_version = version
@@ -334,8 +334,8 @@ async def _authorized(caller, hook, authorization):
     return hook.got[-1].header("Authorization") == authorization
 
 
-async def test_a_key_with_a_password_calls_nobody(authority, pair, tmp_path):
-    """Nobody is there to type it: the calls fail, and say so."""
+async def test_a_key_with_a_password_fails_the_calls(authority, pair, tmp_path):
+    """The gateway cannot enter it: the calls fail with that reason."""
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - of this test alone
 
     from tests.authorities import private_pem  # noqa: PLC0415 - as above

@@ -177,7 +177,7 @@ def test_the_current_context_is_the_last_resort(tmp_path):
     assert read_kubeconfig(nowhere).of("a:1") == ANONYMOUS
 
 
-def test_an_empty_kubeconfig_has_nobody(tmp_path):
+def test_an_empty_kubeconfig_has_no_user(tmp_path):
     """As kube-apiserver takes it."""
     path = tmp_path / "empty"
     path.write_text("")
@@ -231,7 +231,7 @@ def test_what_is_no_kubeconfig_refuses_the_start(tmp_path, text, said):
 
 
 @pytest.mark.parametrize("text", ["just words", "[]", "7"])
-def test_a_mistake_of_the_whole_file_has_no_empty_field(tmp_path, text):
+def test_an_error_of_the_whole_file_has_no_empty_field(tmp_path, text):
     """FILE:LINE: MESSAGE."""
     path = tmp_path / "k"
     path.write_text(text)
@@ -267,7 +267,7 @@ def admission(tmp_path, *plugins, **members):
 
 
 def test_each_phase_has_its_own_kubeconfig(tmp_path):
-    """In place, or in a file beside; the first of a name counts, and other plugins are nobody's business here."""
+    """In place, or in a file beside; the first of a name counts, and other plugins are ignored."""
     first = kubeconfig(tmp_path, ("*", {"token": "m"}), name="m")
     second = kubeconfig(tmp_path, ("*", {"token": "v"}), name="v")
     (tmp_path / "v.json").write_text(json.dumps(webhooks(second)))
@@ -360,7 +360,7 @@ def test_a_resolve_that_says_nothing_is_refused(text):
 
 
 def test_two_places_for_one_name_are_refused():
-    """Nobody would know which."""
+    """It would be unknown which."""
     with pytest.raises(AccessError, match="has another address"):
         read_overrides(["a:1=b:1", "A:1=b:2"])
 

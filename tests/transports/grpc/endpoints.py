@@ -81,7 +81,7 @@ class Played:
 
 
 class Dialled:
-    """Channels that nobody uses: the addresses themselves."""
+    """Unused channels: the addresses themselves."""
 
     tls = None
 
@@ -102,9 +102,9 @@ class Dialled:
 class Called:
     """A call to the worker. ``answers`` are those that came."""
 
-    def __init__(self, endpoints, about=None, *, cancellable=True, fits=None, told=lambda: None, **fields):
+    def __init__(self, endpoints, about=None, *, cancellable=True, fits=None, reported=lambda: None, **fields):
         self.answers = []
-        self._reported = told
+        self._reported = reported
         policy_call = question(about or judge(), **fields)
         if not cancellable:
             policy_call = type(policy_call)(

@@ -8,7 +8,7 @@ WAIT_SECONDS = 90
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
+    """Seconds that pass on request."""
 
     def __init__(self):
         self.now = 1000.0
@@ -17,7 +17,7 @@ class Clock:
         return self.now
 
 
-def test_whoever_never_disagreed_is_settled():
+def test_versions_without_a_skew_are_consistent():
     """Without a disagreement nothing is in doubt."""
     assert VersionSkew(60.0, Clock()).settled
 
@@ -48,7 +48,7 @@ def test_the_last_disagreement_counts():
     assert version_skew.disagreed()
 
 
-async def test_everybody_who_waits_is_woken():
+async def test_every_waiter_is_woken():
     """All that hold the worker hear of a disagreement, each as often as it calls."""
     version_skew = VersionSkew(60.0, Clock())
     waiting = [asyncio.create_task(version_skew.beyond(0)) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""One address: its connections, who of them is next, and who follows whom. And several of them, as names change."""
+"""One address: its connections, which of them is next, and their successors. And several addresses, as names change."""
 
 import asyncio
 from time import monotonic
@@ -14,7 +14,7 @@ from gateway.transports.grpc.endpoint import ROTATION_SECONDS, SUCCESSOR_TIMEOUT
 from gateway.transports.limits import TransportLimits
 from tests.integration.running import until
 from tests.integration.workers import description
-from tests.transports.grpc.fleets import SAID, Called, Played, played
+from tests.transports.grpc.endpoints import SAID, Called, Played, played
 from tests.transports.reaching import judge
 
 OTHER = Descriptions().of(description("judge", version="2"))
@@ -69,7 +69,7 @@ def test_calls_of_one_moment_go_over_one_connection():
 
 
 def test_a_connection_that_is_behind_loses_its_turn():
-    """Who is writing a large message, or is not read, keeps nobody waiting behind it."""
+    """A connection that writes a large message, or is not read, delays no other call."""
     world = World(2)
     first = world.pick()
     first.behind = True
@@ -157,7 +157,7 @@ def test_expired_connections_are_due_at_once():
 
 
 def test_what_cannot_be_made_leaves_what_there_is():
-    """Certificates that cannot be used are told, and tried again."""
+    """Unusable certificates are reported, and tried again."""
     world = World(1)
     world.error = CredentialsError("no such file")
     for _ in range(2):
@@ -280,7 +280,7 @@ async def test_a_name_that_cannot_be_resolved_now_keeps_its_addresses(quick, log
 
 
 async def test_a_lost_connection_looks_its_name_up_again(quick):
-    """Whoever is lost may be somewhere else already."""
+    """A lost worker may have another address already."""
     names = Names("a")
     async with played("a", resolver=names, worker_resolve_seconds=1e6) as endpoints:
         await until(lambda: names.called == 1)
@@ -317,7 +317,7 @@ async def test_calls_do_not_wait_for_a_name_that_is_unknown(quick):
 
 
 async def test_connections_are_made_anew_with_new_certificates(quick, log):
-    """Each gets a successor, and nobody is without a connection meanwhile."""
+    """Each gets a successor, and no endpoint is without a connection meanwhile."""
     async with played("a", "b") as endpoints:
         before = endpoints.places
         endpoints.dialled.has_changed = True

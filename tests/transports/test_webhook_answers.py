@@ -1,4 +1,4 @@
-"""A webhook's answer, as the engine hears it: allow, deny or failure, in kube-apiserver's words."""
+"""A webhook's answer, as the engine gets it: allow, deny or failure, in kube-apiserver's words."""
 
 import base64
 import json
@@ -37,7 +37,7 @@ def test_an_allow():
 @pytest.mark.parametrize("text", [b"[]", b"null", b" [\n] "])
 @pytest.mark.parametrize("patch_type", ["JSONPatch", "MergePatch"])
 def test_a_patch_without_operations_is_none(text, patch_type):
-    """Such a patch changes nothing, and nobody asks for its type."""
+    """Such a patch changes nothing, and its type is not checked."""
     assert said(patch(text, patch_type)) == Allow()
 
 

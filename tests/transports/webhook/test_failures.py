@@ -46,7 +46,7 @@ async def test_retries_are_bounded(calling):
 
 
 @pytest.mark.parametrize("headers", [{}, {"retry_after": "Wed, 21 Oct 2015 07:28:00 GMT"}, {"retry_after": "100"}])
-async def test_without_seconds_or_without_time_nobody_tries_again(calling, headers):
+async def test_without_seconds_or_without_time_there_is_no_retry(calling, headers):
     """No header, a date, or more seconds than are left: the failure comes at once."""
     async with calling(failing(1, 503, **headers)) as (hook, caller):
         answer = await caller.call()
@@ -54,7 +54,7 @@ async def test_without_seconds_or_without_time_nobody_tries_again(calling, heade
 
 
 async def test_a_call_with_side_effects_is_never_repeated(calling):
-    """Not even where the webhook asks for it."""
+    """Not even if the webhook requests it."""
     async with calling(failing(1, 503, **AGAIN)) as (hook, caller):
         answer = await caller.call(cancellable=False)
     assert (len(hook.got), answer.reason) == (1, Reason.WORKER_FAILURE)
@@ -110,7 +110,7 @@ async def test_redirects_without_end_are_a_failure(calling):
 
 @pytest.mark.parametrize("coding", ["br", "deflate", "gzip, gzip"])
 async def test_another_coding_than_gzip_is_a_failure(calling, coding):
-    """It was not asked for."""
+    """It was not requested."""
     async with calling(lambda got: http(body=review(got), content_encoding=coding)) as (_, caller):
         answer = await caller.call()
     assert answer.reason is Reason.INVALID_RESPONSE
@@ -187,7 +187,7 @@ async def test_an_answer_with_large_headers_is_read(calling):
 
 @pytest.mark.parametrize("endless", [False, True])
 async def test_a_dripping_answer_ends_at_the_deadline(calling, endless):
-    """Nothing, or a byte now and then: the connection is closed, and the webhook hears of it."""
+    """Nothing, or a byte now and then: the connection is closed, and the webhook sees it."""
 
     async def script(got, writer):
         if len(hook.got) == 1:
@@ -236,7 +236,7 @@ async def test_an_answer_that_is_cut_off_is_a_lost_connection(calling, begun):
 
 
 async def test_a_connection_that_closes_without_an_answer_is_a_failure(calling):
-    """A new one is not tried again: nobody knows what became of the call."""
+    """A new one is not retried: the result of the call is unknown."""
 
     async def script(_got, writer):
         writer.close()
@@ -341,7 +341,7 @@ async def test_idle_connections_are_bounded(calling):
 
 
 async def test_idle_connections_are_closed_after_a_while(calling):
-    """By the gateway, before anybody else does."""
+    """By the gateway, before another component does."""
     async with calling(webhook_idle_seconds=0.05) as (hook, caller):
         await caller.call()
         await asyncio.wait_for(hook.ended.wait(), WAIT_SECONDS)
@@ -357,7 +357,7 @@ async def test_connections_are_bounded(calling):
 
 
 async def test_calls_are_bounded(calling):
-    """One more than may be open is refused at once, and told."""
+    """One more than may be open is rejected at once, and reported."""
     let_go = asyncio.Event()
 
     async def script(got, writer):
@@ -405,7 +405,7 @@ async def test_a_deadline_that_is_over_is_no_call(calling):
     assert not hook.got
 
 
-async def test_nobody_listens(authority):
+async def test_connection_refused(authority):
     """In the words of kube-apiserver."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -417,7 +417,7 @@ async def test_nobody_listens(authority):
     )
 
 
-async def test_a_name_that_nobody_knows(authority):
+async def test_an_unknown_name(authority):
     """As a Service is outside of its cluster; the hint says what to do."""
     service = ServiceReference(name="judge", namespace="hooks")
     answer = await called({"service": service, "ca_bundle": authority.pem})
@@ -426,7 +426,7 @@ async def test_a_name_that_nobody_knows(authority):
     assert "--resolve" in answer.hint
 
 
-async def test_somebody_listens_and_says_nothing(authority):
+async def test_a_silent_server(authority):
     """The TLS handshake is bounded by itself."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = {"url": f"https://127.0.0.1:{silent.getsockname()[1]}", "ca_bundle": authority.pem}
@@ -438,7 +438,7 @@ async def test_somebody_listens_and_says_nothing(authority):
 
 
 async def test_a_call_that_is_broken_off_takes_its_connection_with_it(authority, pair):
-    """Also of a webhook that hangs, and never says goodbye as TLS has it: nobody waits for that."""
+    """Also of a webhook that hangs, and never sends close_notify: the gateway does not wait for it."""
     with frozen(server_context(*pair)) as port:
         target = {"url": f"https://127.0.0.1:{port}", "ca_bundle": authority.pem}
         async with policy_caller(target) as caller:

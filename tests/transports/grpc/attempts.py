@@ -21,11 +21,11 @@ DOCUMENT = hashed(b"{}")
 class Attempt:
     """Waits. ``answer`` is what came, ``result`` how it ended without one; more than one of them is an error."""
 
-    def __init__(self, about=JUDGE, *, document=DOCUMENT, deadline=FAR_AWAY, told=lambda: None, **fields):
+    def __init__(self, about=JUDGE, *, document=DOCUMENT, deadline=FAR_AWAY, reported=lambda: None, **fields):
         given = {"id": 1, "uid": "u1", "cancellable": True, "version": "1"} | fields
         self.call = PolicyCall(policy=about, document=document, deadline=deadline, **given)
         self.answer = self.failure = self.result = None
-        self._reported = told
+        self._reported = reported
 
     @property
     def is_over(self):
@@ -42,8 +42,8 @@ class Attempt:
         self._reported()
 
 
-class Told:
-    """What a stream tells its connection."""
+class StreamReports:
+    """What a stream reports to its connection."""
 
     def __init__(self):
         self.unsolicited_count = 0
@@ -54,28 +54,28 @@ class Told:
         self.unsolicited_count += answers
 
 
-def open_stream(channel, told, limits):
+def open_stream(channel, reported, limits):
     """One more stream of a channel."""
     return ReviewStream(
         channel.stream_stream(SERVICE + "ReviewStream")(),
         limits=limits,
-        backlog=told.backlog,
+        backlog=reported.backlog,
         failures=Failures("labels", "somewhere", 500),
         read=lambda call, outcome: outcome_answer(call, outcome, characters=500),
-        unsolicited=told.unsolicited,
-        ended=told.gone.append,
+        unsolicited=reported.unsolicited,
+        ended=reported.gone.append,
     )
 
 
 @asynccontextmanager
-async def streaming(script, *, told=None, options=(), **limits):
-    """A stream to a worker with this stream; closed at the end, when everybody must have been told."""
-    told = told or Told()
+async def streaming(script, *, reported=None, options=(), **limits):
+    """A stream to a worker with this stream; closed at the end, when every call must have been answered."""
+    reported = reported or StreamReports()
     async with scripted("judge", stream=script) as target, grpc.aio.insecure_channel(target, options) as channel:
-        stream = open_stream(channel, told, TransportLimits(**limits))
+        stream = open_stream(channel, reported, TransportLimits(**limits))
         try:
             yield stream
         finally:
             await stream.close()
-            assert told.gone == [stream]
-            assert told.backlog.bytes == 0
+            assert reported.gone == [stream]
+            assert reported.backlog.bytes == 0
