@@ -160,7 +160,7 @@ class _ReviewRun:
         try:
             request = self._decoded(body)
             for phase in self._phases:
-                simulation = await simulator.walk(phase, request)
+                simulation = await simulator.simulate(phase, request)
                 self._show(source, simulation)
                 if not simulation.allowed:
                     return

@@ -148,7 +148,7 @@ class DispatchSimulator:
         self._prefetch = prefetch
         self._indexes: dict[str, PolicyIndex] = {}
 
-    async def walk(self, phase: Phase, request: Request) -> Simulation:
+    async def simulate(self, phase: Phase, request: Request) -> Simulation:
         """The result of this phase for ``request``.
 
         Raises:
@@ -218,9 +218,9 @@ def with_object(request: Request, after: Any) -> Request:
     return Request(request.api_version, {**request.members, "object": msgspec.Raw(msgspec.json.encode(after))})
 
 
-def after_mutation(walk: Simulation) -> Request:
+def after_mutation(simulation: Simulation) -> Request:
     """The request as the validating phase gets it, with the gateway's own changes only."""
-    return with_object(walk.request, walk.object) if walk.changes else walk.request
+    return with_object(simulation.request, simulation.object) if simulation.changes else simulation.request
 
 
 def _unconverted(entry: Entry, policy: Policy, request: Request) -> str:

@@ -80,7 +80,7 @@ def _fields(decision: Decision) -> dict[str, Any]:
         if len(fields[name]) > TEXT_CHARACTERS:
             fields[name] = _cut(fields[name])
     for call in decision.calls:
-        if _said_something(call):
+        if _is_logged(call):
             fields["policies"].append(_policy(call))
     if decision.patch:
         changed = [f"{each.op} {each.path} by {each.qualified_name}" for each in decision.field_changes]
@@ -88,7 +88,7 @@ def _fields(decision: Decision) -> dict[str, Any]:
     return fields
 
 
-def _said_something(call: InvocationRecord) -> bool:
+def _is_logged(call: InvocationRecord) -> bool:
     return bool(
         call.changes
         or call.would_change

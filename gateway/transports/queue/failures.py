@@ -142,7 +142,7 @@ class Failures:
         text = self._one_line(error.message) or "it gives no reason"
         return Failure(reason=reason, message=f"a bridge of worker {self.name!r} ({self.target}): {text}")
 
-    def meaningless(self, what: str) -> Failure:
+    def empty_reply(self, what: str) -> Failure:
         """A reply without a verdict."""
         return Failure(reason=Reason.INVALID_RESPONSE, message=f"worker {self.name!r} ({self.target}) sent {what}")
 

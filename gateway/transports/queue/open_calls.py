@@ -190,7 +190,7 @@ class OpenReview(OpenCall):
             case "error":
                 self._report(self._failures.from_bridge(reply.error))
             case _:
-                self._report(self._failures.meaningless("a Reply that holds no verdict"))
+                self._report(self._failures.empty_reply("a Reply that holds no verdict"))
 
     def failed(self, failure: Failure) -> None:
         """See OpenCall."""
@@ -251,7 +251,7 @@ class OpenSettings(OpenCall):
             case "error":
                 self.failed(self._failures.from_bridge(reply.error))
             case _:
-                self.failed(self._failures.meaningless("a Reply that holds no result of the validation of settings"))
+                self.failed(self._failures.empty_reply("a Reply that holds no result of the validation of settings"))
 
     def failed(self, failure: Failure) -> None:
         """See OpenCall."""
