@@ -42,8 +42,8 @@ from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.workers.targets import GrpcTarget, QueueTarget, Worker
 from gateway.redis.addresses import redis_address
 from gateway.transports.limits import TransportLimits
-from gateway.transports.pool import WorkerPool
 from gateway.transports.transport_config import TransportConfig
+from gateway.transports.worker_pool import WorkerPool
 from gateway.transports.workers import Workers
 
 ROOT = Path(__file__).resolve().parents[1]

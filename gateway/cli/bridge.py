@@ -16,7 +16,7 @@ import msgspec
 import uvloop
 
 from gateway.cli.options import chosen_limits
-from gateway.cli.streams import COULD_NOT, fail
+from gateway.cli.standard_streams import COULD_NOT, fail
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.workers.targets import GrpcTarget, QueueTarget

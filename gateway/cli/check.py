@@ -48,7 +48,7 @@ from msgspec.structs import replace
 
 from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.named_files import command_errors, file_warnings
-from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail
+from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail
 from gateway.gotypes.meta import group_version
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.field_errors import few, one_line

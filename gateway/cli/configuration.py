@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from gateway.cli.streams import WRONG_CONFIGURATION, fail, note
+from gateway.cli.standard_streams import WRONG_CONFIGURATION, fail, note
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from gateway.cli.configuration import loaded
 from gateway.cli.demo_output import closing, narrate, next_steps, opening
-from gateway.cli.streams import COULD_NOT, fail, note
+from gateway.cli.standard_streams import COULD_NOT, fail, note
 from gateway.engine.decision import Decision
 from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, serve_until

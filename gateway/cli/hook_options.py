@@ -29,7 +29,7 @@ import click
 
 from gateway.bounds import MAX_PORT
 from gateway.cli.options import PREFIX, SHELL_OPERATOR, SectionedOption
-from gateway.cli.streams import note
+from gateway.cli.standard_streams import note
 from gateway.hooks.configuration.names import CONFIGURATION
 from gateway.policies.names import dns_label, dns_subdomain
 

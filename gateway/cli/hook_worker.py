@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.options import chosen_limits
-from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
+from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.hooks.server.handlers import UnservedError, serve_hooks
 from gateway.hooks.source.directory import HookDirectory
 from gateway.sources.files import SourceError

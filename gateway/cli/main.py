@@ -16,7 +16,7 @@ from gateway.cli.commands.purge import purge
 from gateway.cli.commands.render import render
 from gateway.cli.commands.review import review
 from gateway.cli.commands.serve import serve
-from gateway.cli.streams import CommandGroup
+from gateway.cli.standard_streams import CommandGroup
 
 NAME: Final = "admission-gateway"
 

@@ -20,7 +20,7 @@ import click
 from gateway.cli.commands.new_worker import LANGUAGES
 from gateway.cli.new_project import Project, new_project
 from gateway.cli.sdk_sources import SdkError
-from gateway.cli.streams import COULD_NOT, fail
+from gateway.cli.standard_streams import COULD_NOT, fail
 
 _NAME_LENGTH: Final = 50
 """The Service has this name, and a DNS label has at most 63 characters (RFC 1035): 13 are left for a second

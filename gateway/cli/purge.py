@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 import click
 import msgspec
 
-from gateway.cli.streams import COULD_NOT, fail
+from gateway.cli.standard_streams import COULD_NOT, fail
 from gateway.cli.terminal_text import clean
 from gateway.serving.purge import PATH
 

@@ -15,7 +15,7 @@ import yaml
 
 from gateway.cli.configuration import counted, report_errors
 from gateway.cli.hook_options import chosen_hooks, chosen_registration, require_policies
-from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
+from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.policies.model import Configuration
 from gateway.registration.entries import make_entries
 from gateway.registration.webhook_configurations import Registrar, register

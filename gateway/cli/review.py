@@ -30,10 +30,10 @@ from gateway.cli.configuration import loaded
 from gateway.cli.decision_document import decision_document
 from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.options import chosen_limits
-from gateway.cli.reaching import chosen_transport_config, report_unused_hosts
 from gateway.cli.review_files import FileError, documents
 from gateway.cli.review_text import reported
-from gateway.cli.streams import COULD_NOT, fail, note
+from gateway.cli.standard_streams import COULD_NOT, fail, note
+from gateway.cli.transport_options import chosen_transport_config, report_unused_hosts
 from gateway.patching.limits import PatchLimits
 from gateway.policies.model import Configuration, Phase
 from gateway.review.request import Request, ReviewError, decode
@@ -44,8 +44,8 @@ from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
 from gateway.telemetry.logs import configure_logs
 from gateway.transports.limits import TransportLimits
-from gateway.transports.pool import WorkerPool
 from gateway.transports.transport_config import TransportConfig
+from gateway.transports.worker_pool import WorkerPool
 
 ALLOWED: Final = 0
 DENIED: Final = 1

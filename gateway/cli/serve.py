@@ -17,16 +17,16 @@ from gateway.cli.hook_options import Server, chosen_hooks, chosen_server, requir
 from gateway.cli.options import (
     chosen_limits,
 )
-from gateway.cli.reaching import chosen_transport_config, report_unused_hosts
-from gateway.cli.streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
+from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
+from gateway.cli.transport_options import chosen_transport_config, report_unused_hosts
 from gateway.patching.limits import PatchLimits
 from gateway.serving.app import Gateway, StrictError, WatchedSource, serve_until, start_unless
-from gateway.serving.cache import CacheError
 from gateway.serving.development_certificates import CertificateError
 from gateway.serving.limits import Limits
 from gateway.serving.listener import ListenError
 from gateway.serving.settings import Settings
 from gateway.serving.tls import TlsError
+from gateway.serving.verdict_cache import CacheError
 from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
 from gateway.telemetry.logs import configure_logs

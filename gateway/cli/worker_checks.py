@@ -12,8 +12,8 @@ import click
 import uvloop
 from msgspec.structs import replace
 
-from gateway.cli.reaching import chosen_transport_config
-from gateway.cli.streams import COULD_NOT, fail
+from gateway.cli.standard_streams import COULD_NOT, fail
+from gateway.cli.transport_options import chosen_transport_config
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.field_errors import one_line
 from gateway.policies.model import Configuration

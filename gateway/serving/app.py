@@ -20,7 +20,6 @@ from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.model import Configuration
 from gateway.serving.admin import AdminListener
-from gateway.serving.cache import ServedCache
 from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.development_certificates import DevelopmentCertificates, ensure_development_certificates
 from gateway.serving.http_server import HttpServer
@@ -36,6 +35,7 @@ from gateway.serving.route_table import NOT_SERVING, RouteTable
 from gateway.serving.served_certificate import ServedCertificate
 from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow_comparison import ShadowComparison
+from gateway.serving.verdict_cache import ServedCache
 from gateway.sources.watching import Source
 from gateway.telemetry.decisions import DecisionLog
 from gateway.telemetry.metrics import Metrics

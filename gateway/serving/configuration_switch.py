@@ -27,8 +27,8 @@ from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.reload_report import Report
 from gateway.telemetry.events import Events
 from gateway.transports.limits import TransportLimits
-from gateway.transports.pool import WorkerPool
 from gateway.transports.transport_config import TransportConfig
+from gateway.transports.worker_pool import WorkerPool
 from gateway.transports.workers import Workers
 
 _LOG: Final = structlog.get_logger(__name__)

@@ -19,7 +19,7 @@ from gateway.registration.entries import Entries, make_entries
 from gateway.serving.last_good import LastGood, PolicyVersion
 from gateway.serving.plans import Plans, PoliciesInForce, Target
 from gateway.transports.limits import TransportLimits
-from gateway.transports.pool import WorkerPool
+from gateway.transports.worker_pool import WorkerPool
 from gateway.transports.workers import Workers
 
 

@@ -24,8 +24,8 @@ from gateway.transports.description_validator import undescribed, webhook_availa
 from gateway.transports.worker_descriptions import WorkerDescriptions, known_before
 
 if TYPE_CHECKING:
-    from gateway.transports.pool import PooledWorker
     from gateway.transports.worker_channel import DescribableChannel
+    from gateway.transports.worker_pool import PooledWorker
 
 
 class Shadows:

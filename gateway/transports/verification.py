@@ -15,8 +15,8 @@ from gateway.policies.model import Configuration, Phase, Policy
 from gateway.policies.workers.targets import Worker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
-from gateway.transports.pool import WorkerPool
 from gateway.transports.transport_config import TransportConfig
+from gateway.transports.worker_pool import WorkerPool
 from gateway.transports.workers import Workers
 
 

@@ -30,9 +30,9 @@ from gateway.transports.description_validator import undescribed, webhook_availa
 from gateway.transports.descriptions import Description
 from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import one_line
-from gateway.transports.pool import PooledWorker, WorkerPool
 from gateway.transports.shadows import Shadows
 from gateway.transports.worker_descriptions import WorkerDescriptions, known_before
+from gateway.transports.worker_pool import PooledWorker, WorkerPool
 
 if TYPE_CHECKING:
     from gateway.transports.worker_channel import DescribableChannel

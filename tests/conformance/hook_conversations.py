@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from gateway.cli.reaching import HookWorkerFactory
+from gateway.cli.transport_options import HookWorkerFactory
 from gateway.hooks.source.directory import HookDirectory
 from gateway.patching.application import PatchDialect, apply_json_patch
 from gateway.policies.configuration import load

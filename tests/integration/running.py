@@ -7,7 +7,7 @@ import json
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gateway.cli.reaching import HookWorkerFactory
+from gateway.cli.transport_options import HookWorkerFactory
 from gateway.engine.plan import Described
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText

@@ -12,7 +12,7 @@ from gateway.policies.model import Phase
 from gateway.review.request import decode
 from gateway.serving.dispatch_simulator import DispatchSimulator, after_mutation
 from gateway.serving.loaded_configuration import LoadedConfiguration
-from gateway.transports.pool import WorkerPool
+from gateway.transports.worker_pool import WorkerPool
 from tests.integration.client import post
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import configuration, policy, source, until

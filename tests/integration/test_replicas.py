@@ -13,7 +13,7 @@ import pytest
 
 from gateway.reasons import Reason
 from gateway.transports.grpc import connection as connection_module
-from gateway.transports.grpc import endpoint_set as fleet_module
+from gateway.transports.grpc import endpoint_set
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import AsyncClient, message
@@ -32,7 +32,7 @@ CONNECTIONS = 32
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Looks that are not waited for."""
-    monkeypatch.setattr(fleet_module, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(endpoint_set, "CHECK_SECONDS", 0.01)
     monkeypatch.setattr(connection_module, "STREAM_SECONDS", (0.001, 0.002))
 
 

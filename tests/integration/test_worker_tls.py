@@ -23,7 +23,7 @@ FAILED = ("WORKER_", "CONFIGURATION", "INTERNAL")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Files are looked at more often than once a second."""
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(module, "CHECK_SECONDS", 0.05)
 
 
 class Files:

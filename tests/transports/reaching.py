@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from gateway.cli.reaching import HookWorkerFactory
+from gateway.cli.transport_options import HookWorkerFactory
 from gateway.documents.documents import hashed
 from gateway.engine.answer_source import CALLED
 from gateway.engine.plan import Described
@@ -12,8 +12,8 @@ from gateway.engine.verdicts import Failure
 from gateway.policies.model import Configuration, Phase
 from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.transports.limits import TransportLimits
-from gateway.transports.pool import WorkerPool
 from gateway.transports.transport_config import TransportConfig
+from gateway.transports.worker_pool import WorkerPool
 from gateway.transports.workers import Workers
 from tests.integration.process import WAIT_SECONDS
 from tests.world import policy

@@ -10,8 +10,8 @@ from gateway.scopes.pointer import parse_pointer
 from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 from gateway.transports.limits import TransportLimits
-from gateway.transports.pool import WorkerPool
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.worker_pool import WorkerPool
 from gateway.transports.workers import Workers
 from tests.integration.running import until
 from tests.integration.workers import always, description, scripted

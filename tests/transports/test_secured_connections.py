@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from gateway.policies.workers.targets import GrpcTls
+from gateway.transports.connection_errors import handshake_failure
 from gateway.transports.credentials import WorkerCredentials
-from gateway.transports.handshakes import handshake_failure
 from tests.authorities import DAY, Authority, now
 
 AUTHORITY = Authority()

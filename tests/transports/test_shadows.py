@@ -15,8 +15,8 @@ from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer_set import PointerSet
 from gateway.transports.grpc import connection as module
 from gateway.transports.limits import TransportLimits
-from gateway.transports.pool import WorkerPool
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.worker_pool import WorkerPool
 from gateway.transports.workers import Workers
 from tests.integration.running import until
 from tests.integration.workers import Hanging, always, answer, description, scripted

@@ -16,8 +16,8 @@ from gateway.policies.workers.targets import GrpcTarget, HookTarget, QueueTarget
 from gateway.reasons import Reason
 from gateway.transports.grpc import connection as module
 from gateway.transports.limits import TransportLimits
-from gateway.transports.pool import WorkerPool
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from gateway.transports.worker_pool import WorkerPool
 from gateway.transports.workers import Workers
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from gateway.caching.limits import CacheLimits
-from gateway.cli.commands.reaching import reaching_options
+from gateway.cli.commands.transport_options import reaching_options
 from gateway.cli.hook_options import hooks_options, server_options
 from gateway.cli.options import ADDRESS, SECONDS, SHARE, WITH_REDIS, SectionedCommand, limit_options, option
 from gateway.patching.limits import PatchLimits

@@ -23,7 +23,7 @@ import grpc.aio
 from gateway.engine.verdicts import Failure
 from gateway.policies.workers.targets import GrpcTls
 from gateway.reasons import Reason
-from gateway.transports.handshakes import handshake_failure
+from gateway.transports.connection_errors import handshake_failure
 from gateway.transports.messages import one_line
 
 CLOCKS_SECONDS: Final = 0.005

@@ -31,7 +31,7 @@ import aiohttp
 from gateway.engine.verdicts import Failure
 from gateway.reasons import Reason
 from gateway.transports.messages import one_line
-from gateway.transports.webhook.handshakes import ended_hint, handshake_message
+from gateway.transports.webhook.tls_errors import ended_hint, handshake_message
 
 _ATTEMPTED: Final = "failed to call webhook"
 _RESET: Final = frozenset({errno.ECONNRESET, errno.EPIPE})

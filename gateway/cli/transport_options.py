@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import click
 from msgspec.structs import replace
 
-from gateway.cli.streams import note
+from gateway.cli.standard_streams import note
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.field_errors import few
 from gateway.policies.model import Configuration

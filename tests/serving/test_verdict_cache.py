@@ -11,7 +11,7 @@ import pytest
 from gateway.caching.limits import CacheLimits
 from gateway.caching.redis import RedisStore
 from gateway.policies.model import Cache, Phase
-from gateway.serving.cache import CacheError, ServedCache
+from gateway.serving.verdict_cache import CacheError, ServedCache
 from gateway.telemetry.events import NoEvents
 from tests.integration.running import until
 from tests.world import policy

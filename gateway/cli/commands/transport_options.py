@@ -1,4 +1,4 @@
-"""The options of ``serve``, ``review`` and ``check`` for connections to workers; ``cli.reaching`` reads them."""
+"""The options of ``serve``, ``review`` and ``check`` for connections to workers. See ``cli.transport_options``."""
 
 from collections.abc import Callable
 from pathlib import Path

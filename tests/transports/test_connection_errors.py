@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.policies.workers.targets import GrpcTls
-from gateway.transports.handshakes import handshake_failure
+from gateway.transports.connection_errors import handshake_failure
 
 TLS = GrpcTls(server_name="labels")
 OURS = GrpcTls(server_name="labels", ca_file="ca.crt", cert_file="tls.crt", key_file="tls.key")
