@@ -59,7 +59,7 @@ def walked():
             try:
                 await generation.start(wait_seconds=WAIT_SECONDS)
                 phase = Phase(recorded.phase)
-                return await DispatchSimulator(generation).walk(phase, decode(recorded.body))
+                return await DispatchSimulator(generation).simulate(phase, decode(recorded.body))
             finally:
                 await generation.close()
                 await pool.close()
@@ -181,7 +181,7 @@ async def test_it_comes_to_what_serve_answers(gateway):
         async with gateway(known) as served:
             walker = DispatchSimulator(served.gateway._loaded)
             for recorded in (MUTATING, VALIDATING):
-                walk = await walker.walk(Phase(recorded.phase), decode(recorded.body))
+                walk = await walker.simulate(Phase(recorded.phase), decode(recorded.body))
                 assert len(walk.visits) == len(served.gateway._loaded.entries.of(walk.phase))
                 for visit in walk.visits:
                     body = json.loads(recorded.body)

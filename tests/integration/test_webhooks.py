@@ -363,7 +363,7 @@ async def test_a_webhooks_certificate_and_authority_are_replaced_under_way(tmp_p
         (("--resolve", "nonsense"), "is not NAME:PORT=HOST:PORT"),
         (
             ("--webhook-kubeconfig", "webhooks.kubeconfig", "--admission-control-config-file", "admission.yaml"),
-            "give one of them",
+            "cannot be combined",
         ),
     ],
 )
