@@ -6,6 +6,9 @@ from typing import Final
 NEEDS_REDIS_EXTRA: Final = "needs the extra: pip install 'admission-gateway[redis]'"
 """What a message ends with that begins with what needs it."""
 
+NEEDS_CLUSTER_EXTRA: Final = "needs the extra: pip install 'admission-gateway[cluster]'"
+"""The same, for what talks to the Kubernetes API."""
+
 
 def has_redis_extra() -> bool:
     """Whether what talks to Redis is installed."""

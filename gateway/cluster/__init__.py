@@ -1,1 +1,1 @@
-"""Kubernetes' own API: namespaces, policies, registration, certificates. The gateway does not talk to a cluster yet."""
+"""Kubernetes' own API: namespaces and authorizations for reviews, policies, registration, certificates."""

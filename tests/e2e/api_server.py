@@ -3,6 +3,7 @@
 It has no controllers: no namespace is ever gone, no Deployment makes Pods.
 """
 
+import base64
 import json
 import ssl
 import subprocess
@@ -103,6 +104,21 @@ class ApiServer:
     def trust(self):
         """A client's TLS that trusts it."""
         return ssl.create_default_context(cadata=self._authority.pem.decode())
+
+    def kubeconfig(self, folder, user=ADMIN):
+        """A kubeconfig file in the folder, with a user's token."""
+        trust = base64.b64encode(self._authority.pem).decode()
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "e2e", "cluster": {"server": self.url, "certificate-authority-data": trust}}],
+            "users": [{"name": user, "user": {"token": user}}],
+            "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": user}}],
+            "current-context": "e2e",
+        }
+        file = folder / f"{user}.kubeconfig"
+        file.write_text(json.dumps(config))
+        return file
 
     def audited(self, audit_id):
         """The annotations of one request in the audit log, waiting for it: it is written after the response."""
