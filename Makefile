@@ -15,7 +15,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers \
-  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e kit workers-gateway proto docs lock clean
+  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e deploy-checks kit workers-gateway proto docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,13 +44,13 @@ jq:
 	  || echo "There is no jq, and it cannot be installed: the tests of shell hooks are skipped."
 
 test: $(VENV)/.dev  ## set up and run the tests that start no process (under three minutes)
-	@$(BIN)/python -m pytest -m "not integration and not long and not workers and not faults and not e2e" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "not integration and not long and not workers and not faults and not e2e and not deploy" -n auto --dist loadfile $(ARGS)
 
 integration: $(VENV)/.dev jq  ## the tests that start processes: the whole gateway, workers, hooks, Redis, commands (under five minutes)
-	@$(BIN)/python -m pytest -m "integration and not long and not workers and not faults and not e2e" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "integration and not long and not workers and not faults and not e2e and not deploy" -n auto --dist loadfile $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults and not e2e" -n auto --dist worksteal --timeout 900 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults and not e2e and not deploy" -n auto --dist worksteal --timeout 900 $(ARGS)
 
 faults: $(VENV)/.dev  ## what becomes of a queue when Redis, bridges and workers are killed, stopped and restarted (three minutes)
 	@$(BIN)/python -m pytest -m faults -n 2 --dist loadfile --timeout 300 $(ARGS)
@@ -84,6 +84,9 @@ build-apiserver:
 
 e2e: $(VENV)/.dev build-apiserver build-agnhost  ## gateways behind a real kube-apiserver (under two minutes; building that, once, takes up to twelve)
 	@$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
+
+deploy-checks: $(VENV)/.dev  ## what deploy/ holds: images, compose file, manifests, without a container engine (under eight minutes)
+	@$(BIN)/python -m pytest -m deploy tests/deploy --timeout 600 $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract, the words of names
 	@$(BIN)/ruff check .

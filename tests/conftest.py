@@ -37,12 +37,13 @@ def redis(redis_server):
 # ------------------------------------------------------------------------------------------- integration tests
 
 INTEGRATION = Path(__file__).parent / "integration"
-E2E = Path(__file__).parent / "e2e"
+ELSEWHERE = {"e2e": Path(__file__).parent / "e2e", "deploy": Path(__file__).parent / "deploy"}
+"""Folders whose tests have a target of their own, by its mark."""
 
 OF_PROCESSES = frozenset({"demo", "demo_started", "redis_server", "run_process", "serve", "serving"})
 """Fixtures that start processes: a test that asks for one is an integration test."""
 
-LEFT_TO_OTHERS = ("integration", "e2e", "workers", "faults", "long")
+LEFT_TO_OTHERS = ("integration", "e2e", "deploy", "workers", "faults", "long")
 """Marks of tests that `make test` leaves to other targets."""
 
 _started: list[str] = []
@@ -53,8 +54,9 @@ _started: list[str] = []
 def pytest_collection_modifyitems(items):
     """Mark the tests of the whole gateway, and those whose fixtures start processes."""
     for item in items:
-        if item.path.is_relative_to(E2E):
-            item.add_marker("e2e")
+        elsewhere = [mark for mark, folder in ELSEWHERE.items() if item.path.is_relative_to(folder)]
+        if elsewhere:
+            item.add_marker(elsewhere[0])
         elif item.path.is_relative_to(INTEGRATION) or OF_PROCESSES.intersection(item.fixturenames):
             item.add_marker("integration")
 
