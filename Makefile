@@ -15,7 +15,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers \
-  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e deploy-checks kit workers-gateway proto docs lock clean
+  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e deploy-checks kit workers-gateway proto docs crds lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -129,6 +129,9 @@ proto: $(VENV)/.dev  ## generate the Python messages from proto/
 
 docs: $(VENV)/.dev  ## make docs/reference from the source
 	@$(BIN)/python -m docs.generator
+
+crds: $(VENV)/.dev  ## make deploy/chart/crds from the readers of the gateway's kinds
+	@$(BIN)/python -m deploy.generator
 
 lock: $(VENV)/.dev  ## lock requirements/*.in again, with hashes
 	@for name in run dev; do (cd requirements && ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \

@@ -77,7 +77,7 @@ def _workers(objects: Iterable[SourceObject]) -> Workers:
         if item.kind != WORKER:
             continue
         document = replace(item.document, findings=[])
-        name, worker = read_worker(document, item.directory)
+        name, worker = read_worker(document, item.directory, in_cluster=item.in_cluster)
         item.section.faults.extend(document.findings)
         if name is None:
             continue

@@ -24,7 +24,8 @@ from gateway.policies.metadata import read_name
 from gateway.policies.model import Phase, Policy
 from gateway.policies.workers.targets import Worker
 
-_DOCUMENT: Final = ("apiVersion", "kind", "metadata", "policies")
+_DOCUMENT: Final = ("apiVersion", "kind", "metadata", "policies", "status")
+"""``status`` is what the gateways wrote, as `kubectl get -o yaml` prints it; it is not looked at."""
 
 
 class ChainDocument(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ keys."""
 SUBDOMAIN_MAX: Final = 253
 """A name in DNS: at most 255 octets on the wire, 253 as text."""
 
+TOO_FEW_SEGMENTS: Final = "should be a domain with at least three segments separated by dots"
+
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _LABEL_KEY: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -83,7 +85,7 @@ def fully_qualified(value: str) -> list[str]:
     if errors:
         return [",".join(errors)]
     if value.count(".") < 2:  # noqa: PLR2004 - three segments have two dots
-        return ["should be a domain with at least three segments separated by dots"]
+        return [TOO_FEW_SEGMENTS]
     return []
 
 

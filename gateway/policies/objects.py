@@ -30,7 +30,10 @@ NATIVE_KINDS: Final = {
     "ValidatingWebhookConfiguration": Phase.VALIDATING,
 }
 
-_OURS: Final = "admission-gateway.dev/v1alpha1"
+GROUP: Final = "admission-gateway.dev"
+"""The API group of the gateway's own kinds."""
+VERSION: Final = "v1alpha1"
+_OURS: Final = f"{GROUP}/{VERSION}"
 _CORE: Final = "v1"
 _NATIVE_GROUP: Final = "admissionregistration.k8s.io"
 _NATIVE: Final = tuple(f"{_NATIVE_GROUP}/{version}" for version in VERSIONS)
@@ -64,7 +67,7 @@ class Section(Struct, frozen=True, kw_only=True):
 
 
 class SourceObject(Struct, frozen=True, kw_only=True):
-    """One object, and where commands in it are started. Its errors go to ``section``.
+    """One object, and where commands in it are started (``in_cluster``: nowhere). Its errors go to ``section``.
 
     ``api_version`` is as it is written; ``version`` is a native kind's, without its group, and "" for the others.
     """
@@ -74,6 +77,7 @@ class SourceObject(Struct, frozen=True, kw_only=True):
     version: str
     document: Field
     directory: str
+    in_cluster: bool
     section: Section
 
 
@@ -105,7 +109,7 @@ def read_objects(texts: Iterable[SourceText], warnings: Findings) -> Objects:
         elif not nodes:
             empty.append(Place(file=text.name, line=1))
         for node in nodes:
-            reader.unfold(Field(node=node, place=Place(file=text.name, line=node.line), findings=[]), text.directory)
+            reader.unfold(Field(node=node, place=Place(file=text.name, line=node.line), findings=[]), text)
     has_something = bool(reader.found.sections)
     for place in empty:
         message = "there is no object in this file"
@@ -131,7 +135,7 @@ class _Reader:
         """Report what is no object."""
         self._section(place).fatal.append(ConfigurationError(place=place, message=message))
 
-    def unfold(self, document: Field, directory: str, item_of: tuple[str, str] | None = None) -> None:
+    def unfold(self, document: Field, text: SourceText, item_of: tuple[str, str] | None = None) -> None:
         """Take up one object, or the items of a list; ``item_of`` is what the items of a typed list are."""
         section = self._section(document.place)
         document = replace(document, findings=section.fatal)
@@ -147,7 +151,8 @@ class _Reader:
                     api_version=version,
                     version=version.partition("/")[2] if version in _NATIVE else "",
                     document=document,
-                    directory=directory,
+                    directory=text.directory,
+                    in_cluster=text.in_cluster,
                     section=section,
                 )
             )
@@ -159,7 +164,7 @@ class _Reader:
         for item in items.items() or []:
             if item.mapping():
                 # From here on paths are those of the object itself, as Kubernetes writes them.
-                self.unfold(replace(item, place=replace(item.place, path="")), directory, inner)
+                self.unfold(replace(item, place=replace(item.place, path="")), text, inner)
 
     def _section(self, place: Place) -> Section:
         section = Section(file=place.file, line=place.line)

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from gateway.policies.configuration import load
+from gateway.policies.decoding.texts import SourceText
 from gateway.policies.workers.grpc_names import is_local, target_hosts
 from gateway.policies.workers.targets import (
     GrpcTarget,
@@ -379,3 +381,23 @@ def test_two_workers_of_one_name(load_documents, worker):
     loaded = load_documents(worker(), worker())
     assert loaded.fatal
     assert str(loaded.errors[0]) == '1.json:1: metadata.name: Duplicate value: "labels"; the first is in 0.json:1'
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"hook": {"path": "/a"}}, "spec.hook: Forbidden: an object of the cluster cannot have a hook"),
+        ({"grpc": {"command": ["a"]}}, "spec.grpc.command: Forbidden: an object of the cluster cannot have a command"),
+        (
+            {"grpc": {"target": "unix:/a"}},
+            "spec.grpc.target: Forbidden: an object of the cluster cannot name a Unix socket",
+        ),
+        ({"grpc": {"target": "unix-abstract:a"}}, "spec.grpc.target: Invalid value"),
+    ],
+)
+def test_an_object_of_the_cluster_starts_no_program(worker, spec, expected):
+    """What would, or is in the gateway's pod, is an error there, whatever the API server has accepted."""
+    text = json.dumps(worker({"spec": spec})).encode()
+    loaded = load([SourceText(name="Worker/labels", content=text, in_cluster=True)])
+    assert not loaded.workers
+    assert loaded.errors[0].text.startswith(expected)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from admission_worker.samples.sample_worker import VERSION
+from deploy.generator import stale
 
 ROOT = Path(__file__).parents[2]
 WORKER = "admission/worker/v1/worker.proto"
@@ -32,6 +33,11 @@ def test_generated_messages_are_those_of_the_proto(copy, proto, tmp_path):
             r"(?m)^from admission\.", "from gateway.transports.proto.admission.", (tmp_path / name).read_text()
         )
         assert made == (ROOT / copy / name).read_text()
+
+
+def test_the_crds_are_those_of_the_readers():
+    """After a change of what a Worker or a policy may hold, or of deploy/generator: `make crds`."""
+    assert stale() == []
 
 
 def test_the_samples_say_the_version_of_their_sdk():

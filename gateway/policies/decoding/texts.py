@@ -14,12 +14,13 @@ class SourceText(Struct, frozen=True, kw_only=True):
     """One file as it was found: its name for messages, its bytes, and where its workers' commands are started.
 
     A text that a source has made of something else brings what was wrong with that: ``errors``, each of them fatal,
-    and ``warnings``, which are warnings.
+    and ``warnings``, which are warnings. ``in_cluster``: it is one object of the cluster.
     """
 
     name: str
     content: bytes
     directory: str = ""
+    in_cluster: bool = False
     errors: tuple[ConfigurationError, ...] = ()
     warnings: tuple[ConfigurationError, ...] = ()
 

@@ -24,7 +24,7 @@ at most; a verdict that costs milliseconds gains nothing from being kept longer 
 MAX_STALE_IF_ERROR: Final = 7 * _DAY
 """Seconds. A worker that breaks at the beginning of a long weekend is repaired within a week."""
 
-_FIELDS: Final = ("ttl", "staleIfError")
+FIELDS: Final = ("ttl", "staleIfError")
 _A_DURATION: Final = 'a duration such as "500ms", "5m" or "1h30m"'
 _SYNTAX: Final = f"must be {_A_DURATION}"
 _TTL: Final = 'must be the time for which a verdict may be reused, such as "5m"'
@@ -33,7 +33,7 @@ _TTL: Final = 'must be the time for which a verdict may be reused, such as "5m"'
 def read_cache(field: Field) -> Cache | None:
     """The cache that stands here; None if there is none, or if it cannot be read."""
     before = len(field.findings)
-    if not field.mapping(_FIELDS, advice="such as {ttl: 5m}"):
+    if not field.mapping(FIELDS, advice="such as {ttl: 5m}"):
         return None
     if field.get("ttl").absent:
         field.get("ttl").refuse(field_errors.required(_TTL))

@@ -17,7 +17,7 @@ MAX_CONDITIONS: Final = 64
 MAX_COMPILED: Final = 4 * MAX_CONDITIONS
 """Of a list that is far too long, the rest is not compiled: a millisecond each, and a text has room for a million."""
 
-_FIELDS: Final = ("name", "expression")
+FIELDS: Final = ("name", "expression")
 _SPACES: Final = "".join(filter(str.isspace, map(chr, range(0x3001)))).translate(dict.fromkeys(range(0x1C, 0x20)))
 """What Go's strings.TrimSpace removes, Unicode's White_Space; Python counts four separators more."""
 
@@ -40,7 +40,7 @@ def read_match_conditions(field: Field) -> tuple[MatchCondition, ...]:
 
 
 def _condition(field: Field, *, compiled: bool) -> MatchCondition | None:
-    if not field.mapping(_FIELDS):
+    if not field.mapping(FIELDS):
         return None
     # Most policies have no conditions, and CEL takes longer to load than all else that `check` needs.
     from gateway.cel.match_conditions import compile_condition  # noqa: PLC0415

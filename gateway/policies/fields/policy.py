@@ -43,13 +43,17 @@ _NOT_OF_WEBHOOKS: Final[Mapping[str, str]] = {
     "settings": "a webhook is sent an AdmissionReview, in which there is no place for settings; remove the field",
 }
 
-_FIELDS: Final = (
-    *(*COMMON, "worker", "policy", "settings", "inputs", "cache", "mode", "isolate", "shadow"),
-    *_OF_CHANGES,
-    *_OF_WEBHOOKS,
-)
-_SHADOW: Final = ("worker", "policy", "settings")
-_KNOWN: Final = {Phase.MUTATING: (*_FIELDS, *MUTATING), Phase.VALIDATING: _FIELDS}
+_FIELDS: Final = (*COMMON, "worker", "policy", "settings", "inputs", "cache", "mode", "isolate", "shadow")
+FIELDS: Final[Mapping[Phase, tuple[str, ...]]] = {
+    Phase.MUTATING: (*_FIELDS, *MUTATING, *_OF_CHANGES),
+    Phase.VALIDATING: _FIELDS,
+}
+"""The names of the fields that a policy may have."""
+
+SHADOW: Final = ("worker", "policy", "settings")
+"""The names of those of its shadow."""
+
+_KNOWN: Final = {phase: tuple({*fields, *_OF_CHANGES, *_OF_WEBHOOKS}) for phase, fields in FIELDS.items()}
 
 
 class Workers(Struct, frozen=True, kw_only=True):
@@ -106,7 +110,7 @@ class OwnTarget(Struct, frozen=True, kw_only=True):
 
     def _shadow(self, entry: Field, slot: Slot, own: Shadow) -> Shadow | None:
         """The shadow; ``own`` is what the policy itself calls."""
-        if not entry.mapping(_SHADOW, advice="such as {worker: labels-next}"):
+        if not entry.mapping(SHADOW, advice="such as {worker: labels-next}"):
             return None
         name = self._worker(entry.get("worker"))
         worker, obeyed = self.workers.sound.get(name), self.workers.sound.get(own.worker)

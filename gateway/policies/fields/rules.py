@@ -14,8 +14,8 @@ from gateway.policies.fields.api_resources import resource_error
 from gateway.policies.model import EVERYTHING, Rule, Scope
 from gateway.policies.suggestions import did_you_mean
 
-_FIELDS: Final = ("operations", "apiGroups", "apiVersions", "resources", "scope")
-_OPERATIONS: Final = ("*", "CREATE", "UPDATE", "DELETE", "CONNECT")
+FIELDS: Final = ("operations", "apiGroups", "apiVersions", "resources", "scope")
+OPERATIONS: Final = ("*", "CREATE", "UPDATE", "DELETE", "CONNECT")
 _ANY: Final = "*"
 _ANYTHING: Final = "*/*"
 
@@ -32,7 +32,7 @@ def read_rules(field: Field, warnings: Findings) -> tuple[Rule, ...]:
 
 
 def _rule(field: Field, warnings: Findings) -> Rule:
-    if not field.mapping(_FIELDS):
+    if not field.mapping(FIELDS):
         return EVERYTHING
     rule = Rule(
         operations=_texts(field.get("operations"), (_ANY,), _check_operations),
@@ -68,8 +68,8 @@ def _check_alone(field: Field, texts: _Texts, wildcard: str, others: str) -> Non
 def _check_operations(field: Field, texts: _Texts) -> None:
     _check_alone(field, texts, _ANY, "operations")
     for item, operation in texts:
-        if operation not in _OPERATIONS:
-            item.refuse(field_errors.unsupported(operation, _OPERATIONS), did_you_mean(operation, _OPERATIONS))
+        if operation not in OPERATIONS:
+            item.refuse(field_errors.unsupported(operation, OPERATIONS), did_you_mean(operation, OPERATIONS))
 
 
 def _check_groups(field: Field, texts: _Texts) -> None:

@@ -10,15 +10,15 @@ from gateway.policies.decoding.field import Field
 from gateway.policies.model import Requirement, Selector
 from gateway.policies.names import label_key, label_value
 
-_SELECTOR_FIELDS: Final = ("matchLabels", "matchExpressions")
-_REQUIREMENT_FIELDS: Final = ("key", "operator", "values")
-_WITH_VALUES: Final = ("In", "NotIn")
-_WITHOUT_VALUES: Final = ("Exists", "DoesNotExist")
+SELECTOR_FIELDS: Final = ("matchLabels", "matchExpressions")
+REQUIREMENT_FIELDS: Final = ("key", "operator", "values")
+WITH_VALUES: Final = ("In", "NotIn")
+WITHOUT_VALUES: Final = ("Exists", "DoesNotExist")
 
 
 def read_selector(field: Field) -> Selector:
     """The selector that stands here; the empty one, which selects everything, if there is none."""
-    field.mapping(_SELECTOR_FIELDS)
+    field.mapping(SELECTOR_FIELDS)
     return Selector(requirements=(*_labels(field.get("matchLabels")), *_expressions(field.get("matchExpressions"))))
 
 
@@ -53,7 +53,7 @@ def _expressions(field: Field) -> list[Requirement]:
 
 def _requirement(field: Field) -> Requirement | None:
     before = len(field.findings)
-    if not field.mapping(_REQUIREMENT_FIELDS):
+    if not field.mapping(REQUIREMENT_FIELDS):
         return None
     operator, key = field.get("operator").text(""), field.get("key").text("")
     values = field.get("values").texts()
@@ -69,10 +69,10 @@ def _requirement(field: Field) -> Requirement | None:
 
 
 def _check_operator(field: Field, operator: str, values: list[tuple[Field, str]] | None) -> None:
-    if operator in _WITH_VALUES:
+    if operator in WITH_VALUES:
         if values == []:
             field.get("values").refuse(field_errors.required("must be specified when `operator` is 'In' or 'NotIn'"))
-    elif operator in _WITHOUT_VALUES:
+    elif operator in WITHOUT_VALUES:
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             field.get("values").refuse(field_errors.forbidden(detail))

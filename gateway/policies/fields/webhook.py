@@ -43,6 +43,9 @@ from gateway.scopes.writes import Writes
 MAX_TIMEOUT: Final = 30
 """Seconds, in every version."""
 
+TIMEOUT_RANGE: Final = f"the timeout value must be more than 0 and at most {MAX_TIMEOUT} seconds"
+"""Of a timeout that may be a fraction."""
+
 COMMON: Final = (
     "name",
     "rules",
@@ -245,7 +248,7 @@ def _timeout(field: Field, version: Version) -> float:
     if version.has_fractional_timeout:
         # False for .nan as well.
         is_good = 0 < seconds <= MAX_TIMEOUT
-        detail = f"the timeout value must be more than 0 and at most {MAX_TIMEOUT} seconds"
+        detail = TIMEOUT_RANGE
     else:
         is_good = 1 <= seconds <= MAX_TIMEOUT
         detail = f"the timeout value must be between 1 and {MAX_TIMEOUT} seconds"

@@ -21,7 +21,15 @@ REVIEW_VERSIONS: Final = ("v1", "v1beta1")
 CLIENT_CONFIG: Final = ("url", "service", "caBundle")
 """Its fields."""
 
+ONE_OF: Final = "exactly one of url or service is required"
+
+PORT_RANGE: Final = f"port is not valid: must be between 1 and {MAX_PORT}, inclusive"
+
+SERVICE: Final = ("namespace", "name", "path", "port")
+"""The fields of a service."""
+
 _FORM: Final = "; desired format: https://host[/path]"
+ONLY_HTTPS: Final = f"'https' is the only allowed URL scheme{_FORM}"
 
 
 def read_client_config(config: Field, *, native: bool = True) -> WebhookTarget:
@@ -31,7 +39,7 @@ def read_client_config(config: Field, *, native: bool = True) -> WebhookTarget:
     """
     url, service = config.get("url"), config.get("service")
     if url.absent == service.absent:
-        config.refuse(field_errors.required("exactly one of url or service is required"))
+        config.refuse(field_errors.required(ONE_OF))
         return WebhookTarget()
     bundle = config.get("caBundle")
     return WebhookTarget(
@@ -79,7 +87,7 @@ def read_url(field: Field) -> str:
         field.refuse(field_errors.required(f"url must be a valid URL: {error}{_FORM}"))
         return ""
     if url.scheme != "https":
-        field.refuse(field_errors.invalid(url.scheme, f"'https' is the only allowed URL scheme{_FORM}"))
+        field.refuse(field_errors.invalid(url.scheme, ONLY_HTTPS))
     if not url.host:
         field.refuse(field_errors.invalid(url.host, f"host must be specified{_FORM}"))
     if url.user is not None:
@@ -106,9 +114,7 @@ def read_service(field: Field, *, native: bool = True) -> ServiceReference | Non
     number = field.get("port").number()
     port = DEFAULT_PORT if number is None else int(number)
     if not 1 <= port <= MAX_PORT:
-        field.get("port").refuse(
-            field_errors.invalid(port, f"port is not valid: must be between 1 and {MAX_PORT}, inclusive")
-        )
+        field.get("port").refuse(field_errors.invalid(port, PORT_RANGE))
     path = field.get("path").text("")
     errors = _path_errors(path or "")[:MAX_SEGMENT_ERRORS]
     field.get("path").refuse_each(path or "", errors)

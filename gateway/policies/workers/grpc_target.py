@@ -17,10 +17,12 @@ MAX_CONNECTIONS: Final = 64
 """Connections to one worker. A connection carries a hundred calls at once and more, so that a few are enough for any
 rate; more are for workers behind one address, and 64 of those are plenty."""
 
+CONNECTIONS_RANGE: Final = f"must be between 1 and {MAX_CONNECTIONS}, inclusive"
+
 _EXPECTED_LOCAL: Final = (
     "a worker started by command listens on this machine only: unix:PATH, localhost:PORT, or one loopback address"
 )
-_GRPC: Final = ("target", "command", "tls", "connections")
+FIELDS: Final = ("target", "command", "tls", "connections")
 
 
 def read_grpc(grpc: Field, directory: str, name: str) -> GrpcTarget | None:
@@ -28,7 +30,7 @@ def read_grpc(grpc: Field, directory: str, name: str) -> GrpcTarget | None:
 
     ``directory`` is where its command is started: that of the file it stands in.
     """
-    if not grpc.mapping(_GRPC):
+    if not grpc.mapping(FIELDS):
         return None
     target = _target(grpc.get("target"), directory, optional=not grpc.get("command").absent)
     return GrpcTarget(
@@ -77,5 +79,5 @@ def _command(field: Field, target_field: Field, target: str) -> tuple[str, ...]:
 def _connections(field: Field) -> int | None:
     count = field.integer()
     if count is not None and not 1 <= count <= MAX_CONNECTIONS:
-        field.refuse(field_errors.invalid(count, f"must be between 1 and {MAX_CONNECTIONS}, inclusive"))
+        field.refuse(field_errors.invalid(count, CONNECTIONS_RANGE))
     return count

@@ -13,8 +13,8 @@ from gateway.policies.workers.targets import HookTarget
 MAX_KINDS: Final = 64
 """Of one hook's snapshots: shell-operator watches each kind, and hooks need a handful."""
 
-_HOOK: Final = ("path", "snapshotsOf")
-_KIND: Final = ("apiVersion", "kind")
+FIELDS: Final = ("path", "snapshotsOf")
+KIND_FIELDS: Final = ("apiVersion", "kind")
 
 
 def read_hook(field: Field, directory: str) -> HookTarget | None:
@@ -22,7 +22,7 @@ def read_hook(field: Field, directory: str) -> HookTarget | None:
 
     ``directory`` is the base of a relative path: the directory of the document's file.
     """
-    if not field.mapping(_HOOK):
+    if not field.mapping(FIELDS):
         return None
     path, kinds = read_path(field.get("path")), _kinds(field.get("snapshotsOf"))
     return HookTarget(path=path, directory=directory, snapshots_of=kinds)
@@ -44,7 +44,7 @@ def _kinds(field: Field) -> tuple[tuple[str, str], ...]:
         return ()
     kinds = []
     for item in items:
-        if not item.mapping(_KIND):
+        if not item.mapping(KIND_FIELDS):
             continue
         kind, version = item.get("kind").text(""), item.get("apiVersion").text("")
         if kind == "":

@@ -14,9 +14,9 @@ from gateway.policies.workers.targets import QueueTarget
 MAX_STREAM: Final = 200
 """Characters of a queue's name: a Worker's name in a namespace's, and room for more. Each key in Redis has it in it."""
 
-_QUEUE: Final = ("stream", "keyFile")
-_STREAM: Final = re.compile(rf"[!-z|~]{{1,{MAX_STREAM}}}")
-_EXPECTED: Final = f"must be 1 to {MAX_STREAM} printable ASCII characters without blanks and braces"
+FIELDS: Final = ("stream", "keyFile")
+STREAM: Final = re.compile(rf"[!-z|~]{{1,{MAX_STREAM}}}")
+EXPECTED: Final = f"must be 1 to {MAX_STREAM} printable ASCII characters without blanks and braces"
 
 
 def read_queue(field: Field, directory: str) -> QueueTarget | None:
@@ -24,13 +24,13 @@ def read_queue(field: Field, directory: str) -> QueueTarget | None:
 
     ``directory`` is where a relative path begins: that of the file it stands in.
     """
-    if not field.mapping(_QUEUE):
+    if not field.mapping(FIELDS):
         return None
     stream = field.get("stream").text("")
     if stream == "":
         field.get("stream").refuse(field_errors.required())
-    elif stream is not None and not _STREAM.fullmatch(stream):
-        field.get("stream").refuse(field_errors.invalid(stream, _EXPECTED))
+    elif stream is not None and not STREAM.fullmatch(stream):
+        field.get("stream").refuse(field_errors.invalid(stream, EXPECTED))
     return QueueTarget(stream=stream or "", key_file=read_path(field.get("keyFile")), directory=directory)
 
 

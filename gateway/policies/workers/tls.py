@@ -20,7 +20,10 @@ from gateway.policies.workers.ca_bundle import read_ca_bundle
 from gateway.policies.workers.grpc_names import is_address, target_hosts
 from gateway.policies.workers.targets import GrpcTls
 
-_TLS: Final = ("caFile", "caBundle", "certFile", "keyFile", "serverName")
+FIELDS: Final = ("caFile", "caBundle", "certFile", "keyFile", "serverName")
+TWO_BUNDLES: Final = "must not be set together with caFile; remove one of them"
+NO_KEY: Final = "the private key that belongs to certFile"
+NO_CERTIFICATE: Final = "the certificate that belongs to keyFile"
 
 
 def read_tls(field: Field, target: str, worker: str) -> GrpcTls | None:
@@ -38,12 +41,12 @@ def read_tls(field: Field, target: str, worker: str) -> GrpcTls | None:
             )
         )
         return None
-    if not field.mapping(_TLS):
+    if not field.mapping(FIELDS):
         return None
     before = len(field.findings)
     ca_file, ca_bundle = _file(field.get("caFile")), read_ca_bundle(field.get("caBundle"))
     if not field.get("caFile").absent and not field.get("caBundle").absent:
-        field.get("caBundle").refuse(field_errors.forbidden("must not be set together with caFile; remove one of them"))
+        field.get("caBundle").refuse(field_errors.forbidden(TWO_BUNDLES))
     cert_file, key_file = _file(field.get("certFile")), _file(field.get("keyFile"))
     _require_pair(field)
     server_name = _server_name(field.get("serverName"))
@@ -75,9 +78,9 @@ def _require_pair(field: Field) -> None:
     """A certificate is worth nothing without its key, and the other way round."""
     cert, key = field.get("certFile"), field.get("keyFile")
     if key.absent and not cert.absent:
-        key.refuse(field_errors.required("the private key that belongs to certFile"))
+        key.refuse(field_errors.required(NO_KEY))
     elif cert.absent and not key.absent:
-        cert.refuse(field_errors.required("the certificate that belongs to keyFile"))
+        cert.refuse(field_errors.required(NO_CERTIFICATE))
 
 
 def _server_name(field: Field) -> str:

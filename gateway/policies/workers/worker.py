@@ -12,28 +12,33 @@ from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.policies.metadata import read_name
 from gateway.policies.workers.client_config import CLIENT_CONFIG, read_client_config, read_review_versions
+from gateway.policies.workers.files_only import refuse_files_only
 from gateway.policies.workers.grpc_target import read_grpc
 from gateway.policies.workers.hook_target import read_hook
 from gateway.policies.workers.queue_target import read_queue
 from gateway.policies.workers.targets import WebhookTarget, Worker
 
-_DOCUMENT: Final = ("apiVersion", "kind", "metadata", "spec")
-_TRANSPORTS: Final = ("grpc", "queue", "webhook", "hook")
-_VERSIONS: Final = "admissionReviewVersions"
+_DOCUMENT: Final = ("apiVersion", "kind", "metadata", "spec", "status")
+TRANSPORTS: Final = ("grpc", "queue", "webhook", "hook")
+ONE_OF: Final = "must specify exactly one of " + ", ".join(TRANSPORTS)
+VERSIONS: Final = "admissionReviewVersions"
 _DEFAULT_VERSIONS: Final = ("v1",)
 """Of a webhook without AdmissionReview versions: what every webhook written since 2019
 does."""
 
 
-def read_worker(document: Field, directory: str) -> tuple[str | None, Worker | None]:
+def read_worker(document: Field, directory: str, *, in_cluster: bool = False) -> tuple[str | None, Worker | None]:
     """The Worker's name (None: it has no usable one), and the Worker itself if there is no error in it.
 
     ``directory`` is that of the file it stands in: relative paths begin there, and its command is started there.
+    ``in_cluster``: it is an object of the cluster, which must not start programs.
     """
     before = len(document.findings)
     document.mapping(_DOCUMENT)
     name = read_name(document)
     worker = _read(document, directory, name or "")
+    if in_cluster:
+        refuse_files_only(document.get("spec"))
     if name is None or worker is None or len(document.findings) > before:
         return name, None
     return name, worker
@@ -43,12 +48,11 @@ def _read(document: Field, directory: str, name: str) -> Worker | None:
     spec = document.get("spec")
     if spec.absent:
         spec.refuse(field_errors.required())
-    if not spec.mapping(_TRANSPORTS):
+    if not spec.mapping(TRANSPORTS):
         return None
-    found = [transport for transport in _TRANSPORTS if not spec.get(transport).absent]
+    found = [transport for transport in TRANSPORTS if not spec.get(transport).absent]
     if len(found) != 1:
-        expected = "must specify exactly one of " + ", ".join(_TRANSPORTS)
-        spec.refuse(field_errors.required(expected) if not found else field_errors.invalid(found, expected))
+        spec.refuse(field_errors.required(ONE_OF) if not found else field_errors.invalid(found, ONE_OF))
         return None
     worker = Worker(name=name, place=document.place)
     (transport,) = found
@@ -67,8 +71,8 @@ def _read(document: Field, directory: str, name: str) -> Worker | None:
 
 
 def _webhook(field: Field) -> WebhookTarget | None:
-    if not field.mapping((*CLIENT_CONFIG, _VERSIONS)):
+    if not field.mapping((*CLIENT_CONFIG, VERSIONS)):
         return None
     target = read_client_config(field, native=False)
-    versions = field.get(_VERSIONS)
+    versions = field.get(VERSIONS)
     return replace(target, review_versions=read_review_versions(versions, _DEFAULT_VERSIONS))
