@@ -28,19 +28,41 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from msgspec import Struct
 
-from gateway.serving.certificate_authority import (
-    CA_NAME,
-    SERVER_LIFETIME,
+from gateway.certificates.authority import (
     CertificateAuthority,
+    Period,
+    certificate_pem,
+    covered_names,
     general_name,
+    is_issued_by,
+    key_pem,
     made_ca,
     made_server_certificate,
 )
+
+CA_NAME: Final = x509.Name(
+    [
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, "admission-gateway"),
+        x509.NameAttribute(NameOID.COMMON_NAME, "admission-gateway development CA"),
+    ]
+)
+"""The issuer by which the gateway recognizes certificates that it made."""
+
+_SERVER_NAME: Final = x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "admission-gateway development")])
+
+CA_LIFETIME: Final = timedelta(days=3650)
+"""Ten times the server certificate's: when the CA expires, the server certificate is no longer trusted either."""
+
+SERVER_LIFETIME: Final = timedelta(days=365)
+
+_BACKDATED: Final = timedelta(minutes=5)
+"""For clocks that are behind the gateway's, such as that of an API server on another machine."""
 
 ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 """Names that every server certificate covers."""
@@ -88,7 +110,7 @@ def ensure_development_certificates(
         ca_file=directory / "ca.crt",
         cert_file=directory / "tls.crt",
         key_file=directory / "tls.key",
-        ca_bundle=base64.b64encode(_pem(ca)).decode(),
+        ca_bundle=base64.b64encode(certificate_pem(ca)).decode(),
     )
 
 
@@ -108,13 +130,19 @@ def _ensure(directory: Path, wanted: frozenset[x509.GeneralName], now: datetime)
     ca, server = _certificate(directory / "ca.crt"), _certificate(directory / "tls.crt")
     ca_key, server_key = _key(directory / "ca.key"), _key(directory / "tls.key")
     if ca is None or not _is_good_ca(ca, ca_key, now):
-        ca = made_ca(ca_key, now)
-        _write(directory / "ca.crt", _pem(ca))
-    covered = frozenset[x509.GeneralName]() if server is None else _covered(server)
+        ca = made_ca(CA_NAME, ca_key, _period(now, CA_LIFETIME))
+        _write(directory / "ca.crt", certificate_pem(ca))
+    covered = frozenset[x509.GeneralName]() if server is None else covered_names(server)
     if server is None or not wanted <= covered or not _is_good_server(server, server_key, ca, now):
         authority = CertificateAuthority(certificate=ca, key=ca_key)
-        _write(directory / "tls.crt", _pem(made_server_certificate(server_key, authority, wanted | covered, now)))
+        period = _period(now, SERVER_LIFETIME)
+        server = made_server_certificate(_SERVER_NAME, server_key, wanted | covered, authority, period)
+        _write(directory / "tls.crt", certificate_pem(server))
     return ca
+
+
+def _period(now: datetime, lifetime: timedelta) -> Period:
+    return Period(begins=now - _BACKDATED, ends=now + lifetime)
 
 
 def _is_good_ca(ca: x509.Certificate, key: ec.EllipticCurvePrivateKey, now: datetime) -> bool:
@@ -125,22 +153,12 @@ def _is_good_ca(ca: x509.Certificate, key: ec.EllipticCurvePrivateKey, now: date
 def _is_good_server(
     certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey, ca: x509.Certificate, now: datetime
 ) -> bool:
-    try:
-        certificate.verify_directly_issued_by(ca)
-    except (ValueError, TypeError, InvalidSignature):
-        return False
     return (
-        certificate.public_key() == key.public_key()
+        is_issued_by(certificate, ca)
+        and certificate.public_key() == key.public_key()
         and certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - _RENEW_BEFORE
         and certificate.not_valid_after_utc <= ca.not_valid_after_utc
     )
-
-
-def _covered(certificate: x509.Certificate) -> frozenset[x509.GeneralName]:
-    try:
-        return frozenset(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
-        return frozenset()
 
 
 # ------------------------------------------------------------------------------------------ files
@@ -186,7 +204,7 @@ def _key(path: Path) -> ec.EllipticCurvePrivateKey:
         content = path.read_bytes()
     except FileNotFoundError:
         key = ec.generate_private_key(ec.SECP256R1())
-        _write(path, _key_pem(key), mode=0o600)
+        _write(path, key_pem(key), mode=0o600)
         return key
     try:
         present = serialization.load_pem_private_key(content, password=None)
@@ -217,13 +235,3 @@ def _write(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )

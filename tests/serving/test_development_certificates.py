@@ -14,8 +14,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
-from gateway.serving.certificate_authority import CA_LIFETIME, SERVER_LIFETIME, general_name
-from gateway.serving.development_certificates import CertificateError, ensure_development_certificates
+from gateway.certificates.authority import general_name
+from gateway.serving.development_certificates import (
+    CA_LIFETIME,
+    SERVER_LIFETIME,
+    CertificateError,
+    ensure_development_certificates,
+)
 
 SERVICE = "admission-gateway.admission-gateway.svc"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
