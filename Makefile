@@ -15,7 +15,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers \
-  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e deploy-checks kit workers-gateway proto docs crds lock clean
+  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e build-helm deploy-checks manifests kit workers-gateway proto docs crds lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -85,7 +85,13 @@ build-apiserver:
 e2e: $(VENV)/.dev build-apiserver build-agnhost  ## gateways behind a real kube-apiserver (under two minutes; building that, once, takes up to twelve)
 	@$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
 
-deploy-checks: $(VENV)/.dev  ## what deploy/ holds: images, compose file, manifests, without a container engine (under eight minutes)
+build-helm:
+	@$(MAKE) --no-print-directory -C tests/deploy/helm build
+
+manifests: $(VENV)/.dev build-helm  ## make deploy/manifests, and what the tests compare, from the chart
+	@$(BIN)/python -m tests.deploy.chart
+
+deploy-checks: $(VENV)/.dev build-helm  ## what deploy/ holds: images, compose file, manifests, without a container engine (under eight minutes)
 	@$(BIN)/python -m pytest -m deploy tests/deploy --timeout 600 $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract, the words of names

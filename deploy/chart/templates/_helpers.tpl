@@ -1,0 +1,73 @@
+{{/* The release's name, which need not say the chart's twice. */}}
+{{- define "gateway.fullname" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What never changes of a component: (list $ "gateway"). */}}
+{{- define "gateway.selector" -}}
+app.kubernetes.io/name: {{ (index . 0).Chart.Name }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{- define "gateway.labels" -}}
+{{ include "gateway.selector" . }}
+app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* The metadata of an object: (list $ component name). */}}
+{{- define "gateway.metadata" -}}
+name: {{ index . 2 }}
+namespace: {{ (index . 0).Release.Namespace }}
+labels:
+  {{- include "gateway.labels" . | nindent 2 }}
+{{- end -}}
+
+{{- define "gateway.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gateway.tlsSecret" -}}
+{{- .Values.tls.existingSecret | default (printf "%s-tls" (include "gateway.fullname" .)) -}}
+{{- end -}}
+
+{{/* Pods of all components: Pod Security's level `restricted`. */}}
+{{- define "gateway.podSecurity" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false  # a Service's variables could be read as flags of ours
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "gateway.containerSecurity" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* Apart, if there is room for that; each version by itself, or old pods would push new ones together. */}}
+{{- define "gateway.spread" -}}
+topologySpreadConstraints:
+{{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+- maxSkew: 1
+  topologyKey: {{ . }}
+  whenUnsatisfiable: ScheduleAnyway
+  matchLabelKeys: [pod-template-hash]
+  labelSelector:
+    matchLabels:
+      {{- include "gateway.selector" $ | nindent 6 }}
+{{- end }}
+{{- end -}}

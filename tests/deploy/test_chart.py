@@ -1,0 +1,218 @@
+"""The chart: what helm accepts, what it renders, and whether the gateway takes it."""
+
+import itertools
+import re
+
+import pytest
+import yaml
+
+from gateway.bounds import MEMORY_BUDGET
+from gateway.cli.main import main
+from gateway.serving.limits import Limits
+from gateway.transports.limits import TransportLimits
+from tests.deploy.chart import CHART, NAME, RENDERED, flags, helm, template
+
+MEBIBYTE = 2**20
+
+
+@pytest.fixture(scope="module")
+def objects():
+    """The objects rendered with values of a name, or with the flags of helm's own."""
+    known = {}
+
+    def rendered(values=None, *more):
+        if (values, *more) not in known:
+            known[values, *more] = list(yaml.safe_load_all(template(*flags(values), *more)))
+        return known[values, *more]
+
+    return rendered
+
+
+def only(objects, kind, name=NAME):
+    """The object of this kind and name."""
+    (found,) = [each for each in objects if each["kind"] == kind and each["metadata"]["name"] == name]
+    return found
+
+
+def pod(objects):
+    """The spec of the gateway's pods."""
+    return only(objects, "Deployment")["spec"]["template"]["spec"]
+
+
+def pods(objects):
+    """The specs of all pods."""
+    return [each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment"]
+
+
+# ------------------------------------------------------------------------------------------------- what helm says
+
+
+@pytest.mark.parametrize("values", RENDERED)
+def test_helm_has_nothing_to_object(values):
+    """`helm lint --strict` accepts the chart with all values that the tests have."""
+    done = helm("lint", "--strict", *flags(values))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(("values", "path"), RENDERED.items())
+def test_the_manifests_are_the_charts(values, path):
+    """The plain manifests are what helm renders: `make manifests` writes them."""
+    assert path.read_text() == template(*flags(values))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "names"),
+    [
+        (["replica=3"], "replica"),
+        (["autoscaling.minReplica=3"], "minReplica"),
+        (["drainSeconds=-1"], "drainSeconds"),
+        (["memoryBudget=lots"], "memoryBudget"),
+        (["image.digest=sha1:0"], "digest"),
+        (["redis.existingSecret=redis"], "sealKeySecret"),
+        (["redis.sealKeySecret=seal"], "sealKeySecret"),
+        (["workers[0].name=labels"], "image"),
+        (["workers[0].name=La_bels", "workers[0].image=labels:1"], "name"),
+        (["extraArgs[0]=serve"], "extraArgs"),
+        (["policies.labels=x"], "labels"),
+        (["priorityClass.create=true"], "priorityClass"),
+        (["autoscaling.minReplicas=11"], "minReplicas 11 is above maxReplicas 10"),
+        (["shutdownDelaySeconds=26"], "shutdownDelaySeconds 26 is above drainSeconds 25"),
+    ],
+)
+def test_wrong_values_are_refused(wrong, names):
+    """A value that is unknown, impossible or without its pair renders nothing, and the message names it."""
+    done = helm("template", *itertools.chain.from_iterable(("--set", each) for each in wrong))
+    assert done.returncode != 0
+    assert names in done.stderr
+
+
+def test_every_value_has_a_place_in_the_schema():
+    """Whatever values.yaml has, the schema describes, level by level."""
+    schema = yaml.safe_load((CHART / "values.schema.json").read_text())
+
+    def undescribed(values, described, path):
+        for key, value in values.items():
+            inner = described["properties"].get(key)
+            if inner is None:
+                yield f"{path}{key}"
+            elif isinstance(value, dict) and "properties" in inner:
+                yield from undescribed(value, inner, f"{path}{key}.")
+
+    assert list(undescribed(yaml.safe_load((CHART / "values.yaml").read_text()), schema, "")) == []
+
+
+@pytest.mark.parametrize("values", RENDERED)
+def test_the_notes_name_flags_that_exist(values):
+    """After an installation helm prints how to register the gateway, in flags of `render`."""
+    _, notes = helm("install", *flags(values), "--dry-run=client").stdout.split("NOTES:\n")
+    (arguments,) = re.findall(r"admission-gateway render (.*?) < ca.crt", notes, re.DOTALL)
+    known = {name for option in main.commands["render"].params for name in option.opts}
+    assert {word for word in arguments.split() if word.startswith("--")} <= known
+    assert f"--service {NAME}/{NAME}:443" in arguments
+
+
+# ------------------------------------------------------------------------------------------ what the gateway needs
+
+
+@pytest.mark.parametrize("values", RENDERED)
+def test_every_flag_exists(objects, values):
+    """The pods' arguments are flags of `serve`, with values, and variables set none of another name."""
+    (container,) = pod(objects(values))["containers"]
+    command, *arguments = container["args"]
+    options = {name: option for option in main.commands[command].params for name in option.opts}
+    assert [each for each in arguments if each.partition("=")[0] not in options] == []
+    known = {variable for option in options.values() for variable in option.envvar or ()}
+    known |= {option.envvar for option in options.values() if isinstance(option.envvar, str)}
+    variables = {each["name"] for each in container.get("env", ())}
+    assert {each for each in variables if each.startswith("ADMISSION_GATEWAY_")} <= known
+
+
+@pytest.mark.parametrize("values", RENDERED)
+def test_every_path_is_mounted(objects, values):
+    """A path in the arguments is below a mount, and every mount has its volume."""
+    spec = pod(objects(values))
+    (container,) = spec["containers"]
+    mounts = [each["mountPath"] for each in container["volumeMounts"]]
+    paths = [each.partition("=")[2] for each in container["args"] if "=/" in each]
+    assert paths
+    assert [path for path in paths if not any(f"{path}/".startswith(f"{mount}/") for mount in mounts)] == []
+    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in spec["volumes"]}
+
+
+@pytest.mark.parametrize("seconds", [None, 0, 100])
+def test_a_pod_has_time_to_drain(objects, seconds):
+    """Kubernetes kills a pod only after the drain, the longest review, and the stop of a started worker."""
+    spec = pod(objects(None, *(() if seconds is None else ("--set", f"drainSeconds={seconds},shutdownDelaySeconds=0"))))
+    (drain,) = [float(each.partition("=")[2]) for each in spec["containers"][0]["args"] if each.startswith("--drain=")]
+    longest = drain + Limits().stop_seconds + TransportLimits().worker_stop_seconds
+    assert spec["terminationGracePeriodSeconds"] > longest
+
+
+def test_the_drain_is_the_gateways_own():
+    """The chart drains for as long as `serve` does without a flag."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    (drain,) = [option for option in main.commands["serve"].params if option.name == "drain"]
+    assert values["drainSeconds"] == drain.default
+
+
+def test_memory_is_left_beside_the_budget(objects):
+    """The budget is at most three quarters of the container's memory, and holds eight of the largest bodies."""
+    (container,) = pod(objects())["containers"]
+    (budget,) = [each.partition("=")[2] for each in container["args"] if each.startswith("--memory-budget=")]
+    assert budget.endswith("Mi")
+    assert container["resources"]["limits"]["memory"] == f"{MEMORY_BUDGET // 2**30}Gi"
+    assert int(budget[:-2]) * MEBIBYTE <= MEMORY_BUDGET * 3 // 4
+
+
+# ----------------------------------------------------------------------------------------------- what a cluster needs
+
+
+@pytest.mark.parametrize("values", RENDERED)
+def test_no_pod_has_a_token(objects, values):
+    """Nothing in the chart calls the Kubernetes API, so no pod has credentials for it, and no role exists."""
+    everything = objects(values)
+    assert all(each["automountServiceAccountToken"] is False for each in pods(everything))
+    assert only(everything, "ServiceAccount")["automountServiceAccountToken"] is False
+    assert [each["kind"] for each in everything if "Role" in each["kind"]] == []
+
+
+@pytest.mark.parametrize("values", RENDERED)
+def test_no_variable_of_a_service_is_a_flag(objects, values):
+    """Kubernetes writes a Service's address to ADMISSION_GATEWAY_…, unless it is told not to."""
+    assert all(each["enableServiceLinks"] is False for each in pods(objects(values)))
+
+
+@pytest.mark.parametrize("values", RENDERED)
+def test_every_selector_finds_its_pods_alone(objects, values):
+    """A Service, budget, spread or policy of a component selects the pods of one Deployment."""
+    everything = objects(values)
+    labels = {
+        each["metadata"]["name"]: each["spec"]["template"]["metadata"]["labels"]
+        for each in everything
+        if each["kind"] == "Deployment"
+    }
+
+    def selected(selector):
+        return [name for name, own in labels.items() if selector.items() <= own.items()]
+
+    for each in everything:
+        spec = each.get("spec", {})
+        if each["kind"] in {"Deployment", "PodDisruptionBudget"}:
+            assert selected(spec["selector"]["matchLabels"]) == [each["metadata"]["name"]]
+        if each["kind"] == "NetworkPolicy":
+            assert selected(spec["podSelector"]["matchLabels"]) == [each["metadata"]["name"]]
+        if each["kind"] == "Service":
+            assert selected(spec["selector"]) == [each["metadata"]["name"].removesuffix("-metrics")]
+
+
+def test_on_the_nodes_network_an_update_needs_no_free_node(objects):
+    """The old pod holds the node's ports until it has stopped, so it has to stop first."""
+    everything = objects("node-network")
+    assert pod(everything)["dnsPolicy"] == "ClusterFirstWithHostNet"
+    assert only(everything, "Deployment")["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0
+
+
+def test_the_alerts_are_in_the_rule(objects):
+    """The PrometheusRule has the alerts of alerts.yaml as they are."""
+    rule = only(objects("everything"), "PrometheusRule", f"{NAME}-metrics")
+    assert rule["spec"] == yaml.safe_load((CHART / "alerts.yaml").read_text())
