@@ -26,8 +26,9 @@ FOREIGN = {
     "kube-apiserver": {"--admission-control-config-file", "--max-mutating-requests-inflight"},
     "benchmarks": {"--seconds", "--rounds", "--against"},
     "etcd": {"--max-request-bytes"},
+    "helm": {"--set", "--set-file"},
     "hooks": {"--config"},
-    "kubectl": {"--dry-run", "--from-file", "--ignore-not-found", "--type"},
+    "kubectl": {"--cert", "--key", "--dry-run", "--from-file", "--ignore-not-found", "--server-side", "--type"},
     "npm": {"--omit", "--prefix"},
     "redis-server": {"--port", "--save"},
     "shell_lib.sh": {"--required"},
@@ -105,10 +106,10 @@ def test_every_environment_variable_exists(name):
 
 
 TEXTS = {name: page.text for name, page in pages().items()}
-ALERTS = (ROOT / "deploy" / "alerts.yaml").read_text()
+ALERTS = (ROOT / "deploy/chart/alerts.yaml").read_text()
 
 
-@pytest.mark.parametrize("text", [*TEXTS.values(), ALERTS], ids=[*TEXTS, "deploy/alerts.yaml"])
+@pytest.mark.parametrize("text", [*TEXTS.values(), ALERTS], ids=[*TEXTS, "deploy/chart/alerts.yaml"])
 def test_every_metric_exists(text):
     """A metric that a page or an alert names is one that /metrics shows."""
     expositions = [
