@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from http import HTTPStatus
 from http.client import HTTPException
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 
@@ -22,6 +23,7 @@ import msgspec
 
 from gateway.cli.standard_streams import COULD_NOT, fail
 from gateway.cli.terminal_text import clean
+from gateway.serving.credential_files import ADMIN_TOKENS, CredentialError, credentials_in
 from gateway.serving.purge import PATH
 
 UNKNOWN: Final = 1
@@ -41,10 +43,16 @@ class _Purged(msgspec.Struct):
     why: str = ""
 
 
-def run(policies: tuple[str, ...], admin: str) -> None:
+def run(policies: tuple[str, ...], admin: str, token_file: Path | None) -> None:
     """See the command."""
+    headers = {}
+    if token_file is not None:
+        try:
+            headers["Authorization"] = f"Bearer {credentials_in(token_file, ADMIN_TOKENS)[0]}"
+        except CredentialError as error:
+            fail(str(error), COULD_NOT)
     url = f"{admin}{PATH}?{urlencode([('policy', name) for name in policies])}"
-    request = urllib.request.Request(url, method="POST", data=b"")  # noqa: S310 - http or https: AdminUrl has checked
+    request = urllib.request.Request(url, method="POST", data=b"", headers=headers)  # noqa: S310 - http or https: AdminUrl has checked
     # Not through a proxy that the environment may name: the listener is on this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:

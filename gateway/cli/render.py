@@ -43,6 +43,7 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
             ca_bundle=b"" if ca is None else _certificates(ca),
             kube_version=values["kube_version"],
             excluded_namespaces=values["exclude_namespace"],
+            path_secret=_path_secret(values["path_secret_file"]),
         )
     except ValueError as error:
         raise click.UsageError(f"--kube-version: {error}") from None
@@ -60,6 +61,17 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
             "a controller adds a caBundle to the objects"
         )
     click.echo(_FORMATS[output](list(registration.objects)), nl=False)
+
+
+def _path_secret(path: Path | None) -> str:
+    if path is None:
+        return ""
+    from gateway.serving.credential_files import PATH_SECRETS, CredentialError, credentials_in  # noqa: PLC0415
+
+    try:
+        return credentials_in(path, PATH_SECRETS)[0]
+    except CredentialError as error:
+        fail(str(error), COULD_NOT)
 
 
 def _certificates(path: Path) -> bytes:

@@ -21,6 +21,7 @@ from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, n
 from gateway.cli.transport_options import chosen_transport_config, report_unused_hosts
 from gateway.patching.limits import PatchLimits
 from gateway.serving.app import Gateway, StrictError, WatchedSource, serve_until, start_unless
+from gateway.serving.credential_files import CredentialError
 from gateway.serving.development_certificates import CertificateError
 from gateway.serving.limits import Limits
 from gateway.serving.listener import ListenError
@@ -54,6 +55,9 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     server = chosen_server(values)
     require_policies(policies, hooks, "--policies")
     cert, key = _certificate(values, server)
+    client_cas = server.client_cas if values["client_ca"] is None else (values["client_ca"],)
+    if values["client_allowed_name"] and not client_cas:
+        raise click.UsageError("--client-allowed-name requires --client-ca: it selects among certificates of that CA")
     if values["seal_key_file"] is not None and not values["redis"]:
         raise click.UsageError("--seal-key-file requires --redis: it encrypts entries in Redis")
     metrics = Metrics()
@@ -72,7 +76,12 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             tls_key=key,
             tls_dev_dir=values["tls_dev_dir"],
             tls_dev_names=values["tls_dev_name"],
-            client_cas=server.client_cas if values["client_ca"] is None else (values["client_ca"],),
+            client_cas=client_cas,
+            client_allowed_names=values["client_allowed_name"],
+            bearer_token_file=values["bearer_token_file"],
+            basic_auth_file=values["basic_auth_file"],
+            path_secret_file=values["path_secret_file"],
+            admin_token_file=values["admin_token_file"],
             hooks="" if hooks is None else hooks.configuration,
             worker_startup_timeout=values["worker_startup_timeout"],
             drain_seconds=values["drain"],
@@ -94,7 +103,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     except StrictError as error:
         report_errors(each for each in error.errors if each not in configuration.errors)
         fail(f"not served: {counted(len(error.errors))} in the configuration with --strict", WRONG_CONFIGURATION)
-    except (SourceError, CacheError, TlsError, CertificateError, ListenError) as error:
+    except (SourceError, CacheError, CredentialError, TlsError, CertificateError, ListenError) as error:
         fail(str(error), COULD_NOT)
     finally:
         stop_logs()

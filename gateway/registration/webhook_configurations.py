@@ -61,7 +61,7 @@ class Registrar(Struct, frozen=True, kw_only=True):
 
     Exactly one of ``service`` (its path is not used) and ``url`` (``https://HOST[:PORT]``) is set. ``ca_bundle`` is
     PEM; empty, the API server trusts its system's roots. The service's namespace is excluded, and
-    ``excluded_namespaces`` as well.
+    ``excluded_namespaces`` as well. ``path_secret``, if there is one, is the first segment of all paths.
 
     Raises:
         ValueError: neither or both are set, or the release has no admissionregistration.k8s.io/v1.
@@ -73,6 +73,7 @@ class Registrar(Struct, frozen=True, kw_only=True):
     ca_bundle: bytes = b""
     kube_version: KubeVersion = REFERENCE
     excluded_namespaces: tuple[str, ...] = ()
+    path_secret: str = ""
 
     def __post_init__(self) -> None:
         if (self.service is None) == (not self.url):
@@ -213,15 +214,16 @@ def _check_time(entry: Entry, collected: _Warnings) -> None:
 
 def _client_config(entry: Entry, registrar: Registrar) -> dict[str, Any]:
     config: dict[str, Any]
+    path = f"/{registrar.path_secret}{entry.path}" if registrar.path_secret else entry.path
     if registrar.service is None:
-        config = {"url": registrar.url.rstrip("/") + entry.path}
+        config = {"url": registrar.url.rstrip("/") + path}
     else:
         service = registrar.service
         config = {
             "service": {
                 "namespace": service.namespace,
                 "name": service.name,
-                "path": entry.path,
+                "path": path,
                 "port": service.port,
             }
         }

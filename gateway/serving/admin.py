@@ -1,5 +1,7 @@
 """The admin listener: ``/livez``, ``/readyz``, ``/metrics``, ``/purge``, over plain HTTP, on loopback by default.
 
+The first three are open to every client, any other path only to those that ``access`` lets in.
+
 The format is that of Kubernetes' components: ``ok``; with ``?verbose``, or if a check fails, one line for each check
 (``[+]config ok``, ``[-]certificates failed: why``) and a summary line. A check that passes may have a note
 (``[+]config ok: the last good one ...``). Warnings (``[!]mutating policy ... fails``) need an operator's attention,
@@ -11,16 +13,17 @@ workers, Redis or the collector": an unready gateway gets no traffic, whereas th
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 import structlog
 
 from gateway.serving import web
-from gateway.serving.connection import Connections
+from gateway.serving.access import AdminAccess
+from gateway.serving.connection import Connection, Connections
 from gateway.serving.limits import Limits
 from gateway.serving.listener import listening_sockets
 from gateway.serving.purge import PATH as PURGE
-from gateway.serving.refusals import SERVER, Refusal, answer, quote
+from gateway.serving.refusals import SERVER, Refusal, Refused, answer, quote
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -45,7 +48,7 @@ _ALIVE: Final[Mapping[str, str | None]] = {"ping": None}
 class AdminListener:
     """Serves health and metrics, and purges the cache. It serves no reviews."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all by name
         self,
         *,
         checks: Checks,
@@ -53,6 +56,7 @@ class AdminListener:
         notes: Notes = dict,
         warnings: Warnings = tuple,
         purge: Purge | None = None,
+        access: AdminAccess | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._checks = checks
@@ -60,6 +64,8 @@ class AdminListener:
         self._warnings = warnings
         self._metrics = metrics
         self._purge = purge
+        self._access = access or AdminAccess()
+        self._open = {"/livez": self._livez, "/readyz": self._readyz, "/metrics": self._metrics_page}
         self._limits = limits or Limits()
         self._connections: Connections | None = None
         self._servers: list[asyncio.Server] = []
@@ -83,7 +89,12 @@ class AdminListener:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.rel_url.path
         try:
+            if path not in self._open:
+                self._access.require(request, path)
             response = await self._purge(request) if path == PURGE and self._purge else self._answer(request, path)
+        except Refused as refused:
+            cast("Connection", request.protocol).refused(refused.refusal, refused.text)
+            response = answer(refused.refusal, refused.text, challenge=refused.challenge)
         except Exception:  # noqa: BLE001 - a page's error is logged with its traceback, and answered
             _LOG.exception("a page of the admin listener failed", path=path)
             response = answer(Refusal.INTERNAL, f"{path} failed; see the gateway's log")
@@ -93,10 +104,9 @@ class AdminListener:
         return response
 
     def _answer(self, request: web.BaseRequest, path: str) -> web.Response:
-        pages = {"/livez": self._livez, "/readyz": self._readyz, "/metrics": self._metrics_page}
-        page = pages.get(path)
+        page = self._open.get(path)
         if page is None:
-            known = [*pages, *([PURGE] if self._purge else [])]
+            known = [*self._open, *([PURGE] if self._purge else [])]
             return answer(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(known)}")
         if request.method not in {"GET", "HEAD"}:
             return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")

@@ -19,6 +19,7 @@ from gateway.engine.availability import UnavailablePolicy
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.model import Configuration
+from gateway.serving.access import AccessControl
 from gateway.serving.admin import AdminListener
 from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.development_certificates import DevelopmentCertificates, ensure_development_certificates
@@ -72,6 +73,9 @@ class Gateway:
         metrics: the gateway's metrics.
         consumers: observe each decision, in addition to metrics and the decision log.
         watched: where the configuration comes from; None: it is never reloaded.
+
+    Raises:
+        CacheError, CredentialError: files or an address in the settings that cannot be used.
     """
 
     def __init__(
@@ -115,9 +119,15 @@ class Gateway:
         self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
         self._routes = RouteTable(self._rollout, settings.hooks)
         self._certificate: ServedCertificate | None = None
+        self._access = AccessControl(settings, self.metrics)
         self._judge = self._review_handler(consumers)
         self.front = HttpServer(
-            judge=self._judge, refuse=refusal, routes=self._routes, limits=settings.limits, events=self.metrics
+            judge=self._judge,
+            refuse=refusal,
+            routes=self._routes,
+            authentication=self._access.clients,
+            limits=settings.limits,
+            events=self.metrics,
         )
         self.admin = AdminListener(
             checks=self._checks,
@@ -125,6 +135,7 @@ class Gateway:
             warnings=lambda: self._report.warnings,
             metrics=self._exposition,
             purge=PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
+            access=self._access.admin,
             limits=settings.limits,
         )
 
@@ -179,7 +190,12 @@ class Gateway:
             StrictError: ``Settings.strict`` is set, and there are errors.
         """
         interval = self.settings.reload_interval_seconds
-        certificate = ServedCertificate(*self._certificate_files(), self.settings.client_cas, self.metrics)
+        certificate = ServedCertificate(
+            *self._certificate_files(),
+            self.settings.client_cas,
+            self.metrics,
+            certificate_optional=self._access.clients.has_other_credentials,
+        )
         self._certificate = certificate
         self._report.loaded(self._loaded)
         for error in self.configuration.errors:
@@ -194,9 +210,11 @@ class Gateway:
             await self._close()
             raise
         self._routes.not_ready = None
+        self._access.warn(front[0])
         if self._reload is not None:
             self._background.append(asyncio.create_task(self._reload.run()))
         self._background.append(asyncio.create_task(self.cache.watch(interval)))
+        self._background.append(asyncio.create_task(self._access.files.watch(interval)))
         self._background.append(asyncio.create_task(certificate.watch(interval, self.front.renew)))
         return front, admin
 
@@ -207,10 +225,11 @@ class Gateway:
             raise StrictError(errors)
 
     def reload(self) -> None:
-        """Read the configuration, the seal keys and the certificate again, now."""
+        """Read the configuration, the seal keys, the credentials and the certificate again, now."""
         if self._reload is not None:
             self._reload.now()
         self.cache.look()
+        self._access.files.look()
         if self._certificate is not None:
             self._certificate.look()
 
@@ -251,12 +270,18 @@ class Gateway:
         """The readiness checks: configuration and certificate; never workers."""
         certificate = self._certificate.problem() if self._certificate is not None else "there is none yet"
         checks = {"configuration": self._routes.not_ready, "certificate": certificate}
-        # The cache check never fails, but carries a note: without Redis everything works, with more calls to workers.
-        return {**checks, "cache": None} if self.settings.redis else checks
+        # These never fail, but carry notes: without Redis everything works, with more calls to workers.
+        noted = {"credentials": bool(self._access.files), "cache": bool(self.settings.redis)}
+        return checks | {check: None for check, exists in noted.items() if exists}
 
     def _notes(self) -> dict[str, str]:
         certificate = self._certificate.note if self._certificate is not None else None
-        notes = {"configuration": self._report.note, "certificate": certificate, "cache": self.cache.note}
+        notes = {
+            "configuration": self._report.note,
+            "certificate": certificate,
+            "credentials": self._access.files.note,
+            "cache": self.cache.note,
+        }
         return {check: note for check, note in notes.items() if note is not None}
 
     def _exposition(self) -> tuple[str, bytes]:

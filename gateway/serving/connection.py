@@ -15,6 +15,7 @@ from typing import Any, Final
 import structlog
 
 from gateway.serving import web
+from gateway.serving.authentication import certificate_names
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Note, Refusal, answer, quote, raw_answer
 
@@ -30,10 +31,10 @@ class Connection(web.RequestHandler):
 
     ``awaited`` is the body that a reader waits for; it gets an exception when the parser fails in the middle of it.
     ``review`` is the task of the review in progress, and its deadline (the loop's clock); after the deadline the task
-    is cancelled, and ``review`` is None.
+    is cancelled, and ``review`` is None. ``client_names`` are the names of the client's certificate, None without one.
     """
 
-    __slots__ = ("_half_since", "_limits", "_note", "_rejected", "_stuck_since", "awaited", "review")
+    __slots__ = ("_half_since", "_limits", "_note", "_rejected", "_stuck_since", "awaited", "client_names", "review")
 
     def __init__(self, server: "Connections", *, loop: asyncio.AbstractEventLoop, limits: Limits, note: Note) -> None:
         options: dict[str, Any] = {
@@ -49,6 +50,7 @@ class Connection(web.RequestHandler):
         super().__init__(server, loop=loop, **options)
         self.awaited: web.StreamReader | None = None
         self.review: tuple[asyncio.Task[Any], float] | None = None
+        self.client_names: frozenset[str] | None = None
         self._limits = limits
         self._note = note
         self._rejected = False
@@ -87,9 +89,10 @@ class Connection(web.RequestHandler):
             self.awaited.set_exception(MalformedBody(_first_line(self._messages[-1][0].message)))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the client's address: the transport forgets it when it closes."""
+        """Keep the client's address, which the transport forgets when it closes, and the names of its certificate."""
         super().connection_made(transport)
         _ = self.peername
+        self.client_names = certificate_names(transport.get_extra_info("peercert"))
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Record a connection that a TLS error ended; a client may end one in any other way."""

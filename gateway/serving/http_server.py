@@ -1,6 +1,7 @@
 """The HTTP server for reviews: checks a request without parsing its body, in this order.
 
     =============  ==============================================================================================
+    client         401, 403: ``authentication``
     path, method   404, 405
     readiness      503: "until one complete configuration is loaded ... 503 or 404, never a verdict"
     type           415
@@ -28,6 +29,7 @@ from msgspec import Struct
 
 from gateway.reasons import Reason
 from gateway.serving import web
+from gateway.serving.authentication import ClientAuthentication
 from gateway.serving.body import BodyReader, Load, TooLarge
 from gateway.serving.budget import budget
 from gateway.serving.connection import Connection, Connections
@@ -89,6 +91,7 @@ class HttpServer:
         judge: answers the requests that pass all checks.
         refuse: makes the review for a body that is too large.
         routes: the paths that can be called.
+        authentication: which clients may call; None: all.
         limits: every bound.
         events: counts what was refused, and by which limits.
     """
@@ -99,12 +102,14 @@ class HttpServer:
         judge: ReviewAnswerer,
         refuse: Refuse,
         routes: RouteTable,
+        authentication: ClientAuthentication | None = None,
         limits: Limits | None = None,
         events: Events | None = None,
     ) -> None:
         self._judge = judge
         self._refuse = refuse
         self._routes = routes
+        self._authentication = authentication or ClientAuthentication()
         self._limits = limits or Limits()
         self._events = events or NoEvents()
         self._draining = False
@@ -184,16 +189,18 @@ class HttpServer:
     async def _answered(self, request: web.BaseRequest) -> web.Response:
         """The answer to a request that passes all checks. Raises Refused."""
         started = monotonic()
+        connection = cast("Connection", request.protocol)
         path, timeout = requested(request)
+        if is_healthy(request, path, self._routes):
+            return web.Response(headers={"Server": SERVER})
+        path = self._authentication.path(request, path, connection.client_names)
         target = self._routes.target(path)
         if target is None:
-            if is_healthy(request, path, self._routes):
-                return web.Response(headers={"Server": SERVER})
             raise unknown(path, self._routes)
         require_review(request, path, self._routes.not_ready)
         ends = started + budget(timeout)
         body = await self._bodies.read(request, ends)
-        with self._in_hand(cast("Connection", request.protocol), target, body, ends) as overloaded:
+        with self._in_hand(connection, target, body, ends) as overloaded:
             reply = await self._judge(
                 target, body, started, ends, overloaded=overloaded, traceparent=traceparent(request)
             )
@@ -243,7 +250,7 @@ class HttpServer:
     def _refusal(self, refused: Refused) -> web.Response:
         found = envelope(refused.prefix) if isinstance(refused, TooLarge) else None
         if found is None:
-            return answer(refused.refusal, refused.text)
+            return answer(refused.refusal, refused.text, challenge=refused.challenge)
         code = STATUS[refused.refusal].value
         body = self._refuse(found.uid, found.api_version, code, refused.text)
         return web.Response(body=body, headers={"Content-Type": "application/json", "Server": SERVER})

@@ -10,18 +10,15 @@ then on: in this process at once, and with Redis on every replica within a momen
             while Redis is unavailable or refuses a command, with ``why``; this process, as long as it runs, notifies
             the other replicas when Redis works again. It is null without Redis: no replicas share verdicts
     400     no policy is named, or something else than policies
-    403     the request does not come from this machine, or comes from a web page that is open on it
     404     there is no such policy, or it has no cache; then nothing is purged
     405     not POST
     ======  ============================================================================================================
 
-The listener has no authentication, and may be open to a cluster's probes; so only clients in the pod may purge. A purge
-can only cause more calls to workers.
+Who may purge: ``gateway.serving.access``. A purge can only cause more calls to workers.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
-from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 import msgspec
@@ -64,10 +61,6 @@ class PurgePage:
         """The answer to a purge request."""
         if request.method != "POST":
             return answer(Refusal.METHOD, f"{quote(request.method)} is not for {PATH}; POST it")
-        # A browser adds Origin to every POST of a web page, and any page can send one to this machine.
-        if not _local(request.remote) or "Origin" in request.headers:
-            text = f"only programs on this machine may purge, not {quote(request.remote or '')}; do it in the pod"
-            return _refusal(HTTPStatus.FORBIDDEN, text)
         query = request.rel_url.query
         names = list(dict.fromkeys(query.getall(_PARAMETER, [])))
         if not names or set(query) != {_PARAMETER}:
@@ -86,16 +79,6 @@ class PurgePage:
             body=msgspec.json.encode(result),
             headers={"Content-Type": "application/json", "Cache-Control": "no-store", "Server": SERVER},
         )
-
-
-def _local(peer: str | None) -> bool:
-    try:
-        address = ip_address(peer or "")
-    except ValueError:
-        return False
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped.is_loopback
-    return address.is_loopback
 
 
 def _no_such(name: str, cached: Sequence[Policy]) -> str:

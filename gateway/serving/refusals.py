@@ -22,6 +22,12 @@ _LONGEST_QUOTE: Final = 100
 class Refusal(StrEnum):
     """Why a request, or a connection, got no verdict. The value is its word in logs and metrics."""
 
+    UNAUTHENTICATED = "unauthenticated"
+    """No credential of those that the gateway accepts, or a wrong one."""
+
+    FORBIDDEN = "forbidden"
+    """A client certificate without an allowed name; a wrong path where nothing but a path secret is accepted."""
+
     PATH = "path"
     """Neither ``/mutate`` nor ``/validate``, nor an entry of the configuration below them."""
 
@@ -78,6 +84,8 @@ class Refusal(StrEnum):
 
 
 STATUS: Final = {
+    Refusal.UNAUTHENTICATED: HTTPStatus.UNAUTHORIZED,
+    Refusal.FORBIDDEN: HTTPStatus.FORBIDDEN,
     Refusal.PATH: HTTPStatus.NOT_FOUND,
     Refusal.METHOD: HTTPStatus.METHOD_NOT_ALLOWED,
     Refusal.NOT_READY: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -98,12 +106,16 @@ STATUS: Final = {
 
 
 class Refused(Exception):  # noqa: N818 - an outcome, raised to leave the steps of a request
-    """A request that gets no verdict: ``refusal``, and ``text`` for the client (one line, without a newline)."""
+    """A request that gets no verdict: ``refusal``, and ``text`` for the client (one line, without a newline).
 
-    def __init__(self, refusal: Refusal, text: str) -> None:
+    ``challenge`` is the value of the header that a 401 must have.
+    """
+
+    def __init__(self, refusal: Refusal, text: str, *, challenge: str = "") -> None:
         super().__init__(text)
         self.refusal = refusal
         self.text = text
+        self.challenge = challenge
 
 
 class Note(Protocol):
@@ -113,9 +125,15 @@ class Note(Protocol):
         """``peer`` is the client's address; ``why`` is one line."""
 
 
-def answer(refusal: Refusal, text: str, *, allow: str = "POST") -> web.Response:
-    """The HTTP answer to a refusal. ``allow`` is the value of the header that a 405 must have (RFC 9110, 15.5.6)."""
-    return web.Response(status=STATUS[refusal], body=line(text), headers=_headers(refusal, allow))
+def answer(refusal: Refusal, text: str, *, allow: str = "POST", challenge: str = "") -> web.Response:
+    """The HTTP answer to a refusal.
+
+    ``allow`` is the value of the header that a 405 must have (RFC 9110, 15.5.6), ``challenge`` of that of a 401.
+    """
+    headers = _headers(refusal, allow)
+    if refusal is Refusal.UNAUTHENTICATED:
+        headers["WWW-Authenticate"] = challenge
+    return web.Response(status=STATUS[refusal], body=line(text), headers=headers)
 
 
 def raw_answer(refusal: Refusal, text: str) -> bytes:

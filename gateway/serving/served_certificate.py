@@ -39,16 +39,26 @@ class ServedCertificate:
         cert: PEM file of the certificate and its chain.
         key: PEM file of its private key.
         client_cas: PEM files of the CAs for client certificates.
+        certificate_optional: clients need no certificate, because they may have other credentials.
         metrics: get the expiration, and each change.
 
     Raises:
         TlsError: a file cannot be used.
     """
 
-    def __init__(self, cert: Path, key: Path, client_cas: Sequence[Path], metrics: Metrics) -> None:
+    def __init__(
+        self,
+        cert: Path,
+        key: Path,
+        client_cas: Sequence[Path],
+        metrics: Metrics,
+        *,
+        certificate_optional: bool = False,
+    ) -> None:
         self._cert = cert
         self._key = key
         self._client_cas = client_cas
+        self._certificate_optional = certificate_optional
         self._metrics = metrics
         self._poll_timer = PollTimer()
         self._read = self._seen = self._contents()
@@ -102,7 +112,9 @@ class ServedCertificate:
             raise TlsError(problem)
 
     def _load(self) -> tuple[ssl.SSLContext, Validity]:
-        return server_context(self._cert, self._key, self._client_cas), validity_of(self._cert)
+        optional = self._certificate_optional
+        context = server_context(self._cert, self._key, self._client_cas, certificate_optional=optional)
+        return context, validity_of(self._cert)
 
     def _has_changed(self, requested: bool) -> bool:  # noqa: FBT001 - called through a thread
         found = self._contents()

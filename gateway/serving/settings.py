@@ -26,6 +26,14 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     tls_dev_names: tuple[str, ...] = ()
     client_cas: tuple[Path, ...] = ()
     """The CAs of client certificates; none: clients need no certificate."""
+    client_allowed_names: tuple[str, ...] = ()
+    """The names of which a client certificate must have one; none: any certificate of the CAs will do."""
+    bearer_token_file: Path | None = None
+    basic_auth_file: Path | None = None
+    path_secret_file: Path | None = None
+    """Files of other credentials: see ``credential_files``. Of all that a client may have, one is enough."""
+    admin_token_file: Path | None = None
+    """The tokens for the guarded pages of the admin listener; None: programs on this machine may call them."""
     hooks: str = ""
     """The name of the configurations that hooks are registered in; with one, the gateway serves shell-operator's paths
     ``/hooks/ID`` and ``/healthz``. Empty: there is no directory of hooks."""

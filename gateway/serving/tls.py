@@ -6,7 +6,7 @@
     session tickets     none: the API server never resumes a session, so each would be made for nothing
     renegotiation       none (TLS 1.2)
     compression         none
-    client certificate  required and verified, if there is a CA for it
+    client certificate  verified, if there is a CA for it; required, unless clients may have other credentials
     ==================  ==========================================================================================
 
 The gateway serves a certificate that has expired, or is not valid yet, and logs an error: the API server refuses it and
@@ -52,12 +52,14 @@ class Validity(Struct, frozen=True, kw_only=True):
         return None
 
 
-def server_context(cert: Path, key: Path, client_cas: Sequence[Path] = ()) -> ssl.SSLContext:
+def server_context(
+    cert: Path, key: Path, client_cas: Sequence[Path] = (), *, certificate_optional: bool = False
+) -> ssl.SSLContext:
     """A context for the HTTP server.
 
     ``cert`` is a PEM file with the server's certificate and, after it, the chain up to a CA that clients trust; ``key``
     the PEM file of its private key, without a password. With ``client_cas`` (PEM, one or more in each), clients must
-    present a certificate of one of them.
+    present a certificate of one of them; with ``certificate_optional``, or none.
 
     Raises TlsError.
     """
@@ -76,7 +78,8 @@ def server_context(cert: Path, key: Path, client_cas: Sequence[Path] = ()) -> ss
     except (ssl.SSLError, OSError) as error:
         raise TlsError(f"TLS certificate {cert} with key {key}: OpenSSL refuses them: {_reason(error)}") from error
     for client_ca in client_cas:
-        _require_clients(context, client_ca)
+        _trust_clients(context, client_ca)
+        context.verify_mode = ssl.CERT_OPTIONAL if certificate_optional else ssl.CERT_REQUIRED
     return context
 
 
@@ -139,8 +142,8 @@ def _require_pair(certificate: x509.Certificate, cert: Path, key: Path) -> None:
         )
 
 
-def _require_clients(context: ssl.SSLContext, client_ca: Path) -> None:
-    """Accept only clients with a certificate of this CA."""
+def _trust_clients(context: ssl.SSLContext, client_ca: Path) -> None:
+    """Accept client certificates of this CA."""
     content = _content(client_ca, "CA for client certificates", "--client-ca")
     try:
         context.load_verify_locations(cadata=content.decode("ascii"))
@@ -149,7 +152,6 @@ def _require_clients(context: ssl.SSLContext, client_ca: Path) -> None:
             f"CA for client certificates {client_ca}: no readable PEM certificate in it ({_observed(content)}); "
             "it must begin with -----BEGIN CERTIFICATE-----"
         ) from error
-    context.verify_mode = ssl.CERT_REQUIRED
 
 
 def _content(path: Path, what: str, flag: str) -> bytes:

@@ -43,6 +43,7 @@ REFUSALS: Final = (
     "content_encoding",
     "content_type",
     "expectation",
+    "forbidden",
     "hangup",
     "header_size",
     "header_time",
@@ -55,6 +56,7 @@ REFUSALS: Final = (
     "path",
     "plain_http",
     "tls",
+    "unauthenticated",
     "unread",
 )
 """Why a request was refused before there was a review to decide: ``gateway.serving.refusals.Refusal``, and
@@ -246,6 +248,11 @@ CERTIFICATE_EXPIRATION: Final = _gauge(
 CERTIFICATE_RELOADS: Final = _counter(
     "certificate_reloads_total", "Changes of the TLS certificate's files that were read.", result=("invalid", "loaded")
 )
+CREDENTIAL_RELOADS: Final = _counter(
+    "credential_reloads_total",
+    "Changes of the files with clients' credentials that were read.",
+    result=("invalid", "loaded"),
+)
 CONFIGURATION_ERRORS: Final = _gauge("configuration_errors", "Errors in the configuration that was read last.")
 CONFIGURATION_RELOADS: Final = _counter(
     "configuration_reloads_total", "Changes of the configuration that were read.", result=RELOADS
@@ -298,6 +305,7 @@ GATEWAY: Final = (
     CONNECTIONS,
     CERTIFICATE_EXPIRATION,
     CERTIFICATE_RELOADS,
+    CREDENTIAL_RELOADS,
     CONFIGURATION_ERRORS,
     CONFIGURATION_RELOADS,
     LAST_RELOAD_SUCCESSFUL,

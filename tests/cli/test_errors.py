@@ -27,6 +27,10 @@ USAGE = {
         ["serve", "--policies", "POLICIES", "--tls-cert", "CERT", "--tls-key", "KEY", "--tls-dev-dir", "TMP/dev"],
         "--tls-dev-dir cannot be combined with --tls-cert and --tls-key",
     ),
+    "allowed names without a CA": (
+        ["SERVE", "--client-allowed-name", "kube-apiserver"],
+        "--client-allowed-name requires --client-ca",
+    ),
     "an unknown option": (["serve", "--polices", "POLICIES"], "No such option"),
     "an unknown command": (["server"], "No such command 'server'"),
     "an unknown log level": (["SERVE", "--log-level", "loud"], "--log-level"),
@@ -105,6 +109,13 @@ CANNOT = {
         "no readable PEM",
     ),
     "a client CA that is missing": (["SERVE", "--client-ca", "TMP/no.crt"], "CA for client certificates"),
+    "tokens that are missing": (
+        ["SERVE", "--bearer-token-file", "TMP/none"],
+        "--bearer-token-file TMP/none: cannot be",
+    ),
+    "tokens that are none": (["SERVE", "--admin-token-file", "KEY"], "line 1: a token has visible ASCII characters"),
+    "passwords that are none": (["SERVE", "--basic-auth-file", "KEY"], "line 1: expected USER:PASSWORD"),
+    "a path secret that is none": (["SERVE", "--path-secret-file", "KEY"], "line 1: expected 32 to 63 lower case"),
     "a directory for certificates that is a file": (
         ["serve", "--policies", "POLICIES", "--tls-dev-dir", "POLICIES/x"],
         "development certificates",

@@ -16,11 +16,12 @@ def listening():
     servers = []
 
     def start(status, body=b""):
-        called = []
+        called, tokens = [], []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 called.append(self.path)
+                tokens.append(self.headers["Authorization"])
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -33,7 +34,7 @@ def listening():
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         servers.append((server, thread))
-        return SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", called=called)
+        return SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", called=called, tokens=tokens)
 
     yield start
     for server, thread in servers:
@@ -56,6 +57,24 @@ def test_where_the_gateway_is_may_stand_in_the_environment(run, listening):
     env = {"ADMISSION_GATEWAY_ADMIN": gateway.url, "http_proxy": "http://127.0.0.1:1"}
     done = run("purge", "a/b", env=env)
     assert (done.code, done.out, done.err) == (DONE, "purged: a/b\n", "")
+
+
+def test_a_token_of_the_admin_listener_is_sent(run, listening, tmp_path):
+    """The first one of the file that the gateway has, which the pod's environment names to both."""
+    (tmp_path / "tokens").write_text("# new\none\ntwo\n")
+    gateway = listening(200, b'{"purged": ["a/b"], "replicasNotified": null}')
+    env = {"ADMISSION_GATEWAY_ADMIN_TOKEN_FILE": str(tmp_path / "tokens")}
+    assert run("purge", "a/b", "--admin", gateway.url, env=env).code == DONE
+    assert run("purge", "a/b", "--admin", gateway.url).code == DONE
+    assert gateway.tokens == ["Bearer one", None]
+
+
+def test_a_token_file_that_cannot_be_used_is_exit_2(run, listening, tmp_path):
+    """Nothing is called."""
+    gateway = listening(200)
+    done = run("purge", "a/b", "--admin", gateway.url, "--admin-token-file", tmp_path / "none")
+    assert (done.code, gateway.called) == (COULD_NOT, [])
+    assert f"--admin-token-file {tmp_path}/none: cannot be read: No such file" in done.err
 
 
 @pytest.mark.parametrize("why", [b', "why": "Redis refuses SET"', b""])

@@ -42,6 +42,27 @@ def test_yaml(run, written, ca):
     assert validating["webhooks"] == []
 
 
+@pytest.mark.parametrize("where", [SERVICE, ("--url", "https://gw.example.com")])
+def test_a_path_secret_is_the_first_segment_of_all_paths(run, written, tmp_path, where):
+    """The first secret of the file: the others are those that kube-apiserver may still use, or will."""
+    first, second = "0123456789abcdef" * 2, "fedcba9876543210" * 2
+    (tmp_path / "secrets").write_text(f"{first}\n{second}\n")
+    done = run("render", written(policy("a")), *where, "--path-secret-file", tmp_path / "secrets")
+    config = documents(done)[0]["webhooks"][0]["clientConfig"]
+    registered = (
+        config["service"]["path"] if "service" in config else config["url"].removeprefix("https://gw.example.com")
+    )
+    assert registered == f"/{first}/mutate/chain.a.example.com"
+
+
+def test_a_path_secret_that_kubernetes_would_refuse_is_exit_2(run, written, tmp_path):
+    """kube-apiserver accepts no other path than one of DNS names."""
+    (tmp_path / "secrets").write_text("S" * 32)
+    done = run("render", written(policy("a")), *SERVICE, "--path-secret-file", tmp_path / "secrets")
+    assert (done.code, done.out) == (2, "")
+    assert f"--path-secret-file {tmp_path}/secrets, line 1: expected 32 to 63 lower case letters" in done.err
+
+
 def test_json(run, written):
     """As JSON, one List of the same objects."""
     arguments = ("render", written(policy("a"), validating=[policy("v")]), *SERVICE)

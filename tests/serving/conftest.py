@@ -167,16 +167,28 @@ def loop(request) -> Iterator[Loop]:
 
 @pytest.fixture
 def serve(loop, certificates) -> Iterator[Callable[..., Served]]:
-    """Start a front: `serve(judge, not_ready=..., entries=..., client_ca=..., **limits)`."""
+    """Start a front: `serve(judge, not_ready=..., entries=..., authentication=..., client_ca=..., **limits)`."""
     running = []
     client_context = ssl.create_default_context(cafile=certificates.ca_file)
 
-    def start(judge=None, *, not_ready=None, entries=(), client_ca=None, **limits):
+    def start(judge=None, *, not_ready=None, entries=(), authentication=None, client_ca=None, **limits):
         judge = judge or Recorder()
         events = judge if isinstance(judge, Recorder) else Recorder()
         table = routes(not_ready, entries)
-        front = HttpServer(judge=judge, refuse=refuse, routes=table, limits=Limits(**limits), events=events)
-        context = server_context(certificates.cert_file, certificates.key_file, [client_ca] if client_ca else ())
+        front = HttpServer(
+            judge=judge,
+            refuse=refuse,
+            routes=table,
+            authentication=authentication,
+            limits=Limits(**limits),
+            events=events,
+        )
+        context = server_context(
+            certificates.cert_file,
+            certificates.key_file,
+            [client_ca] if client_ca else (),
+            certificate_optional=authentication is not None and authentication.has_other_credentials,
+        )
         address = loop.run(front.start("127.0.0.1", 0, context))
         served = Served(loop, front, address, client_context, judge, table)
         running.append(served)

@@ -3,10 +3,8 @@
 import http.client
 import json
 import socket
-from types import SimpleNamespace
 
 import pytest
-from yarl import URL
 
 from gateway.policies.model import Cache, Phase
 from gateway.serving.admin import AdminListener
@@ -217,34 +215,6 @@ def test_a_web_page_does_not_purge(admin):
     """A browser sends what any page wants, and names the page in Origin."""
     status, _, _ = admin.get(f"/purge?policy={A}", "POST", headers={"Origin": "http://localhost:9443"})
     assert (status, admin.purged) == (403, [])
-
-
-@pytest.mark.parametrize(
-    ("peer", "status"),
-    [
-        ("127.0.0.1", 200),
-        ("127.8.9.1", 200),
-        ("::1", 200),
-        ("::ffff:127.0.0.1", 200),
-        ("10.0.0.1", 403),
-        ("::ffff:10.0.0.1", 403),
-        ("fe80::1%eth0", 403),
-        ("", 403),
-        (None, 403),
-    ],
-)
-async def test_only_this_machine_purges(peer, status):
-    """The listener may be open to a cluster's probes, and has no authentication."""
-    purged = []
-
-    async def purge(policies):
-        purged.append(policies)
-        return True
-
-    page = PurgePage(lambda: [policy("a", cache=CACHE)], purge)
-    request = SimpleNamespace(method="POST", remote=peer, headers={}, rel_url=URL("/purge").with_query(policy=A))
-    assert (await page(request)).status == status
-    assert bool(purged) is (status == 200)
 
 
 def test_a_purge_that_breaks_is_a_500(admin, logs):

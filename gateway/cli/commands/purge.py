@@ -1,5 +1,6 @@
 """``admission-gateway purge``: its options."""
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,12 +35,18 @@ def _printable(url: str) -> str:
 @click.command()
 @click.argument("policies", metavar="POLICY...", nargs=-1, required=True)
 @option("--admin", type=AdminUrl(), default="http://127.0.0.1:9443", help="URL of the gateway's admin listener.")
-def purge(policies: tuple[str, ...], admin: str) -> None:
+@option(
+    "--admin-token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Tokens for the admin listener, as for serve; the first one is sent.",
+)
+def purge(policies: tuple[str, ...], admin: str, admin_token_file: Path | None) -> None:
     """Purge the cached verdicts of each POLICY (CONFIGURATION/NAME) from a gateway; with Redis, from all its replicas.
 
-    The gateway accepts purges only from its own machine: in a cluster, run this in the pod. Exit 0 if purged, 1 if
+    Without --admin-token-file the gateway accepts purges only from its own machine: in a cluster, run this in the pod.
+    Exit 0 if purged, 1 if
     there is no such policy with a cache, 2 if the gateway is unreachable or could not notify the other replicas.
     """
     from gateway.cli.purge import run
 
-    run(policies, admin)
+    run(policies, admin, admin_token_file)

@@ -109,6 +109,11 @@ def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tup
     metavar="NAMESPACE",
     help="Namespace whose requests are not sent to the gateway, like kube-system; repeatable.",
 )
+@option(
+    "--path-secret-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Secrets of serve --path-secret-file: the paths begin with the first one.",
+)
 @registration_options
 # No environment variable: the choices differ between commands.
 @click.option(

@@ -17,6 +17,9 @@ from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.transports.limits import TransportLimits
 
+_CLIENTS: Final = "Who may call; of several credentials of a client, any is enough. Default: every client"
+"""A section of the help."""
+
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 
@@ -36,7 +39,35 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     help="Create (or reuse) development certificates in this directory, and print the caBundle.",
 )
 @option("--tls-dev-name", multiple=True, help="DNS name or IP address for the development certificate; repeatable.")
-@option("--client-ca", type=_FILE, help="PEM: accept only clients with a certificate of this CA.")
+@option("--client-ca", type=_FILE, section=_CLIENTS, help="PEM: accept clients with a certificate of these CAs.")
+@option(
+    "--client-allowed-name",
+    multiple=True,
+    metavar="NAME",
+    section=_CLIENTS,
+    help="CN, DNS name or URI that a client's certificate must have; repeatable. Default: any certificate of the CAs.",
+)
+@option(
+    "--bearer-token-file", type=_FILE, section=_CLIENTS, help="Accept clients with one of these tokens: one per line."
+)
+@option(
+    "--basic-auth-file",
+    type=_FILE,
+    section=_CLIENTS,
+    help="Accept clients with one of these USER:PASSWORD, in UTF-8: one per line.",
+)
+@option(
+    "--path-secret-file",
+    type=_FILE,
+    section=_CLIENTS,
+    help="Accept clients that call /SECRET/mutate/ENTRY, for one of these secrets: one per line; see render.",
+)
+@option(
+    "--admin-token-file",
+    type=_FILE,
+    section=_CLIENTS,
+    help="Tokens for the admin listener, one per line; health and metrics need none. Default: only this machine.",
+)
 @option(
     "--worker-startup-timeout",
     type=SECONDS,

@@ -1,0 +1,91 @@
+"""All that decides who may call this gateway: the clients of the HTTP server, and those of the admin listener.
+
+The admin listener's pages, except those for probes and Prometheus, need a token of ``--admin-token-file``. Without that
+flag, clients on the same machine may call them: the listener is plain HTTP, and may be open to a cluster's probes.
+"""
+
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+import structlog
+
+from gateway.serving import web
+from gateway.serving.authentication import ADMIN_CHALLENGE, ClientAuthentication, presents
+from gateway.serving.credential_files import (
+    ADMIN_TOKENS,
+    BEARER_TOKENS,
+    PASSWORDS,
+    PATH_SECRETS,
+    CredentialFile,
+    CredentialFiles,
+)
+from gateway.serving.refusals import Refusal, Refused, quote
+from gateway.serving.settings import Settings
+from gateway.telemetry.events import Events
+
+_LOG: Final = structlog.get_logger(__name__)
+
+_OPEN_TO_ALL: Final = (
+    "every client that reaches this address can call the policies; set --client-ca, --bearer-token-file, "
+    "--basic-auth-file or --path-secret-file, and kube-apiserver's credentials (docs/operate.md, Who may call)"
+)
+
+
+class AccessControl:
+    """Who may call one gateway. ``files`` are those of the credentials, ``clients`` and ``admin`` check requests.
+
+    Raises:
+        CredentialError: a file cannot be used.
+    """
+
+    def __init__(self, settings: Settings, events: Events) -> None:
+        kinds = {
+            BEARER_TOKENS: settings.bearer_token_file,
+            PASSWORDS: settings.basic_auth_file,
+            PATH_SECRETS: settings.path_secret_file,
+        }
+        files = [CredentialFile(path, kind) for kind, path in kinds.items() if path is not None]
+        tokens = settings.admin_token_file
+        admin = CredentialFile(tokens, ADMIN_TOKENS) if tokens is not None else None
+        self.clients = ClientAuthentication(
+            certificates=bool(settings.client_cas), allowed_names=settings.client_allowed_names, files=files
+        )
+        self.admin = AdminAccess(admin)
+        self.files = CredentialFiles([*files, *([] if admin is None else [admin])], events)
+
+    def warn(self, host: str) -> None:
+        """Log a warning if everything that reaches this address may call."""
+        if not self.clients.required and not is_loopback(host):
+            _LOG.warning("clients need no credentials", address=host, why=_OPEN_TO_ALL)
+
+
+class AdminAccess:
+    """Checks who may call the guarded pages of the admin listener. ``tokens``: those that may; None: see above."""
+
+    def __init__(self, tokens: CredentialFile | None = None) -> None:
+        self._tokens = tokens
+
+    def require(self, request: web.BaseRequest, path: str) -> None:
+        """Raise Refused unless the client may call this page."""
+        if self._tokens is not None:
+            if not presents(request, [self._tokens]):
+                text = f"{quote(path)} needs a token of --admin-token-file, as Authorization: Bearer"
+                raise Refused(Refusal.UNAUTHENTICATED, text, challenge=ADMIN_CHALLENGE)
+        # A browser adds Origin to every POST of a web page, and any page can send one to this machine.
+        elif not is_loopback(request.remote) or "Origin" in request.headers:
+            text = (
+                f"only programs on this machine may call {quote(path)}, not {quote(request.remote or '')}; "
+                "call it in the pod, or set --admin-token-file"
+            )
+            raise Refused(Refusal.FORBIDDEN, text)
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether an IP address is of the loopback interface; False for what is none."""
+    try:
+        address = ip_address(host or "")
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped.is_loopback
+    return address.is_loopback
