@@ -14,11 +14,12 @@ import click
 import yaml
 
 from gateway.cli.configuration import counted, report_errors
-from gateway.cli.hook_options import chosen_hooks, chosen_registration, require_policies
+from gateway.cli.hook_options import chosen_hooks, require_policies
+from gateway.cli.registrar import chosen_registrar
 from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.policies.model import Configuration
 from gateway.registration.entries import make_entries
-from gateway.registration.webhook_configurations import Registrar, register
+from gateway.registration.webhook_configurations import register
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration
 
@@ -28,25 +29,9 @@ _WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", 
 
 def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     """See the command."""
-    hooks, of_shell_operator = chosen_hooks(values), chosen_registration(values)
+    hooks = chosen_hooks(values)
     require_policies(paths, hooks, "PATH")
-    has_address = values["service"] is not None or values["url"]
-    service, url = values["service"] if has_address else of_shell_operator.service, values["url"] or ""
-    if (service is None) == (not url):
-        raise click.UsageError("exactly one of --service and --url must be set")
-    ca = values["ca_bundle"] or of_shell_operator.ca
-    try:
-        registrar = Registrar(
-            name=values["name"],
-            service=service,
-            url=url,
-            ca_bundle=b"" if ca is None else _certificates(ca),
-            kube_version=values["kube_version"],
-            excluded_namespaces=values["exclude_namespace"],
-            path_secret=_path_secret(values["path_secret_file"]),
-        )
-    except ValueError as error:
-        raise click.UsageError(f"--kube-version: {error}") from None
+    registrar = chosen_registrar(values)
     try:
         configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
     except SourceError as error:
@@ -61,33 +46,6 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
             "a controller adds a caBundle to the objects"
         )
     click.echo(_FORMATS[output](list(registration.objects)), nl=False)
-
-
-def _path_secret(path: Path | None) -> str:
-    if path is None:
-        return ""
-    from gateway.serving.credential_files import PATH_SECRETS, CredentialError, credentials_in  # noqa: PLC0415
-
-    try:
-        return credentials_in(path, PATH_SECRETS)[0]
-    except CredentialError as error:
-        fail(str(error), COULD_NOT)
-
-
-def _certificates(path: Path) -> bytes:
-    """The file's bytes: certificates, and no private key."""
-    from cryptography import x509  # noqa: PLC0415 - it takes as long to load as the rest of the command
-
-    try:
-        content = path.read_bytes()
-        if b"PRIVATE KEY-----" in content:
-            fail(f"--ca-bundle: {path}: contains a private key; use a file with the CA's certificate only", COULD_NOT)
-        x509.load_pem_x509_certificates(content)
-    except OSError as error:
-        fail(f"--ca-bundle: {path}: cannot be read: {error.strerror}; check the path and its permissions", COULD_NOT)
-    except ValueError:
-        fail(f"--ca-bundle: {path}: contains no certificates in PEM; use the file of the CA's certificate", COULD_NOT)
-    return content
 
 
 def _refuse_errors(configuration: Configuration) -> None:

@@ -1,120 +1,18 @@
 """``admission-gateway render``: its options."""
 
-import urllib.parse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from gateway.bounds import MAX_PORT
-from gateway.cli.hook_options import hooks_options, registration_options
-from gateway.cli.options import option
-from gateway.policies.names import dns_label, dns_subdomain
-from gateway.registration.kubernetes_versions import REFERENCE, KubeVersion, read_version
-
-if TYPE_CHECKING:
-    from gateway.policies.workers.targets import ServiceReference
-
-
-class _ServiceType(click.ParamType["ServiceReference"]):
-    """``NAMESPACE/NAME[:PORT]``, port 443 by default."""
-
-    name = "NAMESPACE/NAME[:PORT]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "ServiceReference":
-        """The Service, or click's error with the reason."""
-        from gateway.policies.workers.targets import ServiceReference
-
-        if isinstance(value, ServiceReference):
-            return value
-        place, colon, port = value.partition(":")
-        namespace, slash, name = place.partition("/")
-        if not slash:
-            self.fail(f"{value!r} is not NAMESPACE/NAME or NAMESPACE/NAME:PORT", param, ctx)
-        for what, word in (("namespace", namespace), ("name", name)):
-            for error in dns_label(word):
-                self.fail(f"{value!r}: {what}: {error}", param, ctx)
-        if not colon:
-            return ServiceReference(namespace=namespace, name=name)
-        if not port.isascii() or not port.isdigit() or not 0 < int(port) <= MAX_PORT:
-            self.fail(f"{value!r}: the port must be a number from 1 to {MAX_PORT}", param, ctx)
-        return ServiceReference(namespace=namespace, name=name, port=int(port))
-
-
-class _UrlType(click.ParamType[str]):
-    """``https://HOST[:PORT]``: Kubernetes accepts no other scheme, user, query or fragment; an entry adds a path."""
-
-    name = "https://HOST[:PORT]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The URL without a trailing slash, or click's error with the reason."""
-        try:
-            parts = urllib.parse.urlsplit(value)
-            port_is_valid = parts.port != 0
-        except ValueError as error:
-            self.fail(f"{value!r}: {error}", param, ctx)
-        more = parts.username is not None or "?" in value or "#" in value or parts.path not in {"", "/"}
-        if parts.scheme != "https" or not parts.hostname or more or not port_is_valid:
-            self.fail(f"{value!r} is not https://HOST or https://HOST:PORT", param, ctx)
-        return f"https://{parts.netloc}"
-
-
-class _VersionType(click.ParamType[KubeVersion]):
-    """A release of Kubernetes: ``1.36``, or the version that a server reports, such as ``v1.36.3``."""
-
-    name = "X.Y"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> KubeVersion:
-        """The release, or click's error."""
-        release = value if isinstance(value, KubeVersion) else read_version(value)
-        if release is None:
-            self.fail(f"{value!r} is not a release of Kubernetes such as 1.36 or v1.36.3", param, ctx)
-        return release
-
-
-def _checked_name(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    for error in dns_subdomain(value):
-        raise click.BadParameter(f"{value!r}: {error}")
-    return value
-
-
-def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    for each in value:
-        for error in dns_label(each):
-            raise click.BadParameter(f"{each!r}: {error}")
-    return value
+from gateway.cli.commands.registering_options import registering_options
+from gateway.cli.hook_options import hooks_options
 
 
 @click.command()
 @click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
 @hooks_options
-@option("--service", type=_ServiceType(), help="Service of the gateway; its namespace is excluded.")
-@option("--url", type=_UrlType(), help="URL of the gateway, if it is no Service of the cluster.")
-@option(
-    "--ca-bundle",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="PEM: CA bundle with which kube-apiserver verifies the gateway's certificate. Default: its system's roots.",
-)
-@option("--name", default="admission-gateway", callback=_checked_name, help="Name of both objects.")
-@option(
-    "--kube-version",
-    type=_VersionType(),
-    default=str(REFERENCE),
-    help="Oldest API server that must accept the objects.",
-)
-@option(
-    "--exclude-namespace",
-    multiple=True,
-    callback=_checked_namespaces,
-    metavar="NAMESPACE",
-    help="Namespace whose requests are not sent to the gateway, like kube-system; repeatable.",
-)
-@option(
-    "--path-secret-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Secrets of serve --path-secret-file: the paths begin with the first one.",
-)
-@registration_options
+@registering_options
 # No environment variable: the choices differ between commands.
 @click.option(
     "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Output format."

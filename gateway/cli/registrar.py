@@ -1,0 +1,63 @@
+"""Name and address under which the gateway is registered with kube-apiserver, among a command's parameters."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway.cli.hook_options import chosen_registration
+from gateway.cli.standard_streams import COULD_NOT, fail
+from gateway.registration.webhook_configurations import Registrar
+
+
+def chosen_registrar(values: dict[str, Any]) -> Registrar:
+    """The registrar that ``commands.registering_options`` describe. Exits with 2 if a file cannot be used.
+
+    Raises:
+        click.UsageError: neither or both addresses are set, or the release of Kubernetes is too old.
+    """
+    of_shell_operator = chosen_registration(values)
+    has_address = values["service"] is not None or values["url"]
+    service, url = values["service"] if has_address else of_shell_operator.service, values["url"] or ""
+    if (service is None) == (not url):
+        raise click.UsageError("exactly one of --service and --url must be set")
+    ca = values["ca_bundle"] or of_shell_operator.ca
+    try:
+        return Registrar(
+            name=values["name"],
+            service=service,
+            url=url,
+            ca_bundle=b"" if ca is None else _certificates(ca),
+            kube_version=values["kube_version"],
+            excluded_namespaces=values["exclude_namespace"],
+            path_secret=_path_secret(values["path_secret_file"]),
+        )
+    except ValueError as error:
+        raise click.UsageError(f"--kube-version: {error}") from None
+
+
+def _path_secret(path: Path | None) -> str:
+    if path is None:
+        return ""
+    from gateway.serving.credential_files import PATH_SECRETS, CredentialError, credentials_in  # noqa: PLC0415
+
+    try:
+        return credentials_in(path, PATH_SECRETS)[0]
+    except CredentialError as error:
+        fail(str(error), COULD_NOT)
+
+
+def _certificates(path: Path) -> bytes:
+    """The file's bytes: certificates, and no private key."""
+    from cryptography import x509  # noqa: PLC0415 - it takes as long to load as the rest of the command
+
+    try:
+        content = path.read_bytes()
+        if b"PRIVATE KEY-----" in content:
+            fail(f"--ca-bundle: {path}: contains a private key; use a file with the CA's certificate only", COULD_NOT)
+        x509.load_pem_x509_certificates(content)
+    except OSError as error:
+        fail(f"--ca-bundle: {path}: cannot be read: {error.strerror}; check the path and its permissions", COULD_NOT)
+    except ValueError:
+        fail(f"--ca-bundle: {path}: contains no certificates in PEM; use the file of the CA's certificate", COULD_NOT)
+    return content
