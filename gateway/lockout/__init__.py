@@ -1,0 +1,1 @@
+"""What registering the gateway could make impossible while no gateway answers, and what stays possible."""
