@@ -16,7 +16,7 @@ COMMAND: Final = "make docs"
 
 _PAGES: Final[Mapping[str, tuple[Callable[[Path], str], str]]] = {
     "cli.md": (commands.page, "gateway/cli"),
-    "documents.md": (documents.page, "gateway/cli/check.py and decision_document.py"),
+    "documents.md": (documents.page, "gateway/cli/check.py, doctor.py and decision_document.py"),
     "limits.md": (limits.page, "the modules named in it"),
     "metrics.md": (metrics.page, "gateway/telemetry/table.py"),
     "reasons.md": (reasons.page, "gateway/reasons.py"),

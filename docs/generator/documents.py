@@ -1,4 +1,4 @@
-"""documents.md: what `check -o json`, `review -o json` and `render` print, from the docstrings of what prints it."""
+"""documents.md: what `check -o json`, `review -o json` and so on print, from the docstrings of what prints it."""
 
 import ast
 from pathlib import Path
@@ -9,11 +9,12 @@ from gateway.cli import decision_document
 
 # `gateway.cli.check` is the command of this name; the module behind it is what is meant.
 _CHECK: Final = Path("gateway") / "cli" / "check.py"
+_DOCTOR: Final = Path("gateway") / "cli" / "doctor.py"
 
 _HEAD: Final = prose("""
     # Documents that the commands print
 
-    What ``check``, ``review`` and ``render`` print for programs, member by member. The commands:
+    What ``check``, ``doctor``, ``review`` and ``render`` print for programs, member by member. The commands:
     [cli.md](cli.md); how to use them: [operate.md](../operate.md#register-it-with-kube-apiserver) and
     [write-a-policy.md](../write-a-policy.md#try-it-without-a-cluster).
 """)
@@ -32,6 +33,8 @@ def page(root: Path) -> str:
                 _HEAD,
                 "## check",
                 page_of(_docstring(root / _CHECK)),
+                "## doctor",
+                page_of(_docstring(root / _DOCTOR)),
                 "## review",
                 page_of(decision_document.__doc__ or ""),
                 "## render",

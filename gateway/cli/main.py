@@ -10,6 +10,7 @@ from gateway import __version__
 from gateway.cli.commands.bridge import bridge
 from gateway.cli.commands.check import check
 from gateway.cli.commands.demo import demo
+from gateway.cli.commands.doctor import doctor
 from gateway.cli.commands.hooks import hook_worker, shell_lib
 from gateway.cli.commands.new_worker import new_worker
 from gateway.cli.commands.purge import purge
@@ -48,6 +49,7 @@ for _command in (
     shell_lib,
     check,
     render,
+    doctor,
     review,
     purge,
     new_worker,

@@ -14,9 +14,12 @@ import click
 import yaml
 
 from gateway.cli.configuration import counted, report_errors
+from gateway.cli.doctor import finding_lines
 from gateway.cli.hook_options import chosen_hooks, require_policies
 from gateway.cli.registrar import chosen_registrar
 from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
+from gateway.lockout.findings import Severity
+from gateway.lockout.registration import examine_registration
 from gateway.policies.model import Configuration
 from gateway.registration.entries import make_entries
 from gateway.registration.webhook_configurations import register
@@ -37,9 +40,13 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     except SourceError as error:
         fail(str(error), COULD_NOT)
     _refuse_errors(configuration)
-    registration = register(make_entries(configuration), registrar)
+    entries = make_entries(configuration)
+    registration = register(entries, registrar)
     for warning in registration.warnings:
         _warn(warning)
+    for finding in examine_registration(configuration, entries, registration, registrar).findings:
+        if finding.severity is Severity.REFUSE:
+            _warn("\n".join(finding_lines(finding)))
     if not registrar.ca_bundle:
         _warn(
             "--ca-bundle is not set: kube-apiserver verifies the gateway's certificate with its system's roots, unless "

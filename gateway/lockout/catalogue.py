@@ -40,14 +40,17 @@ from gateway.lockout.api_kinds import (
     TOKEN_REVIEW,
     WORKER,
 )
-from gateway.lockout.probes import ELECTION_SECONDS, NODE_SECONDS, REQUEST_SECONDS, Probe
-from gateway.lockout.senders import (
+from gateway.lockout.probes import (
     ADMINISTRATOR,
     API_SERVER,
     CONTROLLER_MANAGER,
+    ELECTION_SECONDS,
     KUBELET,
     NODE_NAME,
+    NODE_SECONDS,
+    REQUEST_SECONDS,
     SCHEDULER,
+    Probe,
     controller,
 )
 from gateway.policies.metadata import NAME_LABEL

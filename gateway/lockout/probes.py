@@ -53,7 +53,8 @@ class Probe(Struct, frozen=True, kw_only=True):
         resource = f"{self.resource.resource}.{self.resource.group}" if self.resource.group else self.resource.resource
         sub = f"/{self.sub_resource}" if self.sub_resource else ""
         place = f" in {self.namespace}" if self.excludable else ""
-        return f"{self.operation} {resource}{sub}{place} ({self.what})"
+        about = "" if self.what == resource else f" ({self.what})"
+        return f"{self.operation} {resource}{sub}{place}{about}"
 
     def request(self) -> Request:
         """The AdmissionRequest that a webhook would be sent."""
@@ -79,3 +80,27 @@ class Probe(Struct, frozen=True, kw_only=True):
         return Request(
             "admission.k8s.io/v1", {name: msgspec.Raw(msgspec.json.encode(each)) for name, each in members.items()}
         )
+
+
+# ------------------------------------------------------------- who sends them, as kube-apiserver authenticates them
+
+NODE_NAME: Final = "node-1"
+
+_AUTHENTICATED: Final = "system:authenticated"
+
+
+def _user(name: str, *groups: str) -> UserInfo:
+    return UserInfo(username=name, groups=[*groups, _AUTHENTICATED])
+
+
+KUBELET: Final = _user(f"system:node:{NODE_NAME}", "system:nodes")
+SCHEDULER: Final = _user("system:kube-scheduler")
+CONTROLLER_MANAGER: Final = _user("system:kube-controller-manager")
+API_SERVER: Final = _user("system:apiserver", "system:masters")
+ADMINISTRATOR: Final = _user("kubernetes-admin", "system:masters")
+
+
+def controller(name: str) -> UserInfo:
+    """A controller of the controller manager, under ``--use-service-account-credentials``, as kubeadm sets it."""
+    accounts = "system:serviceaccounts"
+    return _user(f"system:serviceaccount:kube-system:{name}", accounts, f"{accounts}:kube-system")

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from gateway.enums import StrEnum
 from gateway.lockout.probes import Probe
+from gateway.matching.equivalents import EMPTY as NO_EQUIVALENTS
 from gateway.matching.equivalents import Equivalents, ServedResource
 from gateway.matching.outcomes import MATCHED, Matched, NotMatched, Undecidable, WrongVersion
 from gateway.matching.pipeline import Facts, match
@@ -30,16 +31,19 @@ class Reach(StrEnum):
     NOT_CALLED = "not called"
 
 
-def _events(group: str, version: str) -> ServedResource:
+def _events(group: str, version: str, kind: str | None = "Event") -> ServedResource:
     resource = GroupVersionResource(group=group, version=version, resource="events")
-    return ServedResource(resource=resource, kind=GroupVersionKind(group=group, version=version, kind="Event"))
+    known = None if kind is None else GroupVersionKind(group=group, version=version, kind=kind)
+    return ServedResource(resource=resource, kind=known)
 
 
-_CORE, _NEW = _events("", "v1"), _events("events.k8s.io", "v1")
 _EQUIVALENTS = Equivalents(
-    served=(_CORE, _NEW), identities={("", "events"): "events", ("events.k8s.io", "events"): "events"}
+    served=(_events("", "v1"), _events("events.k8s.io", "v1"), _events("events.k8s.io", "v1beta1", None)),
+    identities={("", "events"): "events", ("events.k8s.io", "events"): "events"},
 )
-"""Of the probes' resources, those that are the same objects in another group."""
+"""Of the probes' resources, those that are the same objects in another group; without a kind if only some API servers
+serve them.
+"""
 
 
 def reach(policy: Policy, probe: Probe, request: Request, namespaces: Mapping[str, Labels]) -> Reach:
@@ -52,6 +56,8 @@ def reach(policy: Policy, probe: Probe, request: Request, namespaces: Mapping[st
         namespaces: the labels of the namespaces that are known.
     """
     ruled = by_rules(policy, request, _EQUIVALENTS)
+    if isinstance(ruled, NotMatched):
+        ruled = by_rules(policy, request, NO_EQUIVALENTS)
     if isinstance(ruled, NotMatched):
         return Reach.NOT_CALLED
     if policy.fault is not None:

@@ -122,7 +122,7 @@ def should_call(webhook, probe, labels, served):
     direct = [(probe.resource.group, probe.resource.version)]
     equivalent = [(probe.resource.group, version) for version in served]
     if probe.resource.resource == "events":
-        equivalent += [("", "v1"), ("events.k8s.io", "v1")]
+        equivalent += [("", "v1"), ("events.k8s.io", "v1"), *(("events.k8s.io", version) for version in served)]
     versions = direct if webhook["matchPolicy"] == "Exact" else direct + equivalent
     return chosen and any(matches(each, probe, *version) for each in webhook["rules"] for version in versions)
 

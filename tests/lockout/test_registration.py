@@ -97,7 +97,7 @@ def test_events_are_found_in_both_of_their_groups():
     """A webhook for one of them is called for the other, as kube-apiserver converts them."""
     examination = examined(policy("p", rule("events")))
     assert found(examination)[0] == ("warn", "lockout")
-    assert blocked(examination) == {"CREATE events (events)", "CREATE events.events.k8s.io (events)"}
+    assert blocked(examination) == {"CREATE events", "CREATE events.events.k8s.io (events)"}
 
 
 def test_a_label_that_is_not_known_is_no_promise():

@@ -1,4 +1,4 @@
-"""``admission-gateway render``: its options."""
+"""``admission-gateway render``: its options, most of which other commands have too."""
 
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ def render(paths: tuple[Path, ...], output: str, **values: Any) -> None:
 
     A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration, with one webhook for each entry (see check).
     Set the gateway's address for kube-apiserver: --service or --url. Exit 1 if the policies have an error.
+
+    Warnings say what could lock the cluster (see doctor).
     """
     from gateway.cli.render import run
 
