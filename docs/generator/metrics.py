@@ -13,7 +13,7 @@ from gateway.reasons import Reason
 from gateway.serving.refusals import STATUS, Refusal
 from gateway.telemetry.events import CONFIGURED, Metric
 from gateway.telemetry.labels import ConsumerEvent, WorkerEvent
-from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, BUCKETS, GATEWAY, NOT_A_REVIEW, PREFIX, REDIS
+from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, BUCKETS, CLUSTER, GATEWAY, NOT_A_REVIEW, PREFIX, REDIS
 
 _CONFIGURED: Final = {
     "entry": "the name of each entry of the configuration: `admission-gateway check` lists them",
@@ -38,6 +38,7 @@ _HEAD: Final = prose("""
     policies, entries and workers are removed.
 """)
 
+_CLUSTER: Final = "These exist only with `--cluster`."
 _REDIS: Final = "These exist only with `--redis`."
 _BRIDGE: Final = prose("""
     On the admin listener of a bridge ([queues.md](../queues.md#metrics)). It has one worker, so no label names it.
@@ -58,12 +59,14 @@ _NOT_A_REVIEW: Final = (
 
 def page(_root: Path) -> str:
     """The page's text."""
-    metrics = (*GATEWAY, *REDIS)
+    metrics = (*GATEWAY, *CLUSTER, *REDIS)
     return (
         "\n\n".join(
             [
                 _HEAD,
                 _metrics(PREFIX, GATEWAY),
+                _CLUSTER,
+                _metrics(PREFIX, CLUSTER),
                 _REDIS,
                 _metrics(PREFIX, REDIS),
                 "## Values of the labels",

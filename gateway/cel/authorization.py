@@ -23,7 +23,7 @@ class AuthorizationCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authorization(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a check: allowed or not, and why; or ``error``, the reason why the check has no answer."""
+    """The answer to a check: allowed or not, and why; ``error``: of the authorizer, which ``errored()`` shows."""
 
     allowed: bool = False
     reason: str = ""

@@ -41,6 +41,9 @@ _UNITS: Final = {
 }
 
 
+IN_CLUSTER: Final = "With the Kubernetes API (pip install 'admission-gateway[cluster]')"
+"""A section of the help."""
+
 WITH_REDIS: Final = "With Redis, for shared verdicts and for queues (pip install 'admission-gateway[redis]')"
 """A section of the help."""
 

@@ -19,6 +19,7 @@ from gateway.cli.options import (
 )
 from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.transport_options import chosen_transport_config, report_unused_hosts
+from gateway.cluster.client import KubeconfigError
 from gateway.patching.limits import PatchLimits
 from gateway.serving.app import Gateway, StrictError, WatchedSource, serve_until, start_unless
 from gateway.serving.credential_files import CredentialError
@@ -88,6 +89,8 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             shutdown_delay_seconds=values["shutdown_delay"],
             strict=values["strict"],
             reload_interval_seconds=values["reload_interval"],
+            cluster=values["cluster"] or values["kubeconfig"] is not None,
+            kubeconfig=values["kubeconfig"],
             redis=values["redis"] or "",
             seal_key_file=values["seal_key_file"],
             prefetch=not values["no_prefetch"],
@@ -103,7 +106,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     except StrictError as error:
         report_errors(each for each in error.errors if each not in configuration.errors)
         fail(f"not served: {counted(len(error.errors))} in the configuration with --strict", WRONG_CONFIGURATION)
-    except (SourceError, CacheError, CredentialError, TlsError, CertificateError, ListenError) as error:
+    except (SourceError, CacheError, CredentialError, TlsError, CertificateError, ListenError, KubeconfigError) as error:
         fail(str(error), COULD_NOT)
     finally:
         stop_logs()

@@ -16,14 +16,15 @@ from gateway.engine.plan import Member
 from gateway.engine.policy_call import PolicyInvocation
 from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
 from gateway.engine.verdicts import Failure
-from gateway.matching.outcomes import NeedsNamespace
+from gateway.matching.outcomes import NeedsNamespace, Unknown
 from gateway.matching.pipeline import Facts
 from gateway.matching.selectors import Labels
+from gateway.reasons import Reason
 from gateway.review.request import Request
 
-Fact = Labels | Authorization | None
-"""What a lookup finds: a namespace's labels (None: there is no such namespace), or the result of an authorization
-check."""
+Fact = Labels | Authorization | Unknown | None
+"""What a lookup finds: a namespace's labels (None: there is no such namespace), the result of an authorization check,
+or why it could not be found."""
 
 
 class _Open(Struct, eq=False):
@@ -54,8 +55,13 @@ class Lookups(Struct, eq=False):
             return None
         if namespace not in self.facts.namespaces:
             return NeedsNamespace(namespace=namespace)
-        labels = self.facts.namespaces[namespace]
-        return namespace_unknown(member.policy, namespace) if labels is None else labels
+        match self.facts.namespaces[namespace]:
+            case None:
+                return namespace_unknown(member.policy, namespace)
+            case Unknown(message=message):
+                return Failure(reason=Reason.NAMESPACE_UNKNOWN, message=message)
+            case labels:
+                return labels
 
     def wait(self, invocation: PolicyInvocation, need: NeedsNamespace | NeedsAuthorization) -> None:
         """Make ``invocation`` wait for the lookup that it needs."""
@@ -87,9 +93,9 @@ class Lookups(Struct, eq=False):
         if waiting is None:
             return []
         match waiting.lookup, fact:
-            case NamespaceLookup(namespace=namespace), Mapping() | None:
+            case NamespaceLookup(namespace=namespace), Mapping() | Unknown() | None:
                 self.facts.namespaces[namespace] = fact
-            case AuthorizationLookup(check=check), Authorization():
+            case AuthorizationLookup(check=check), Authorization() | Unknown():
                 self.facts.authorizations[check] = fact
             case lookup, _:
                 raise AssertionError(f"{fact!r} does not answer {lookup!r}")

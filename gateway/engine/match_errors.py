@@ -39,7 +39,7 @@ def namespace_unknown(policy: Policy, namespace: str) -> Failure:
         details=details,
         hint=(
             f"the inputs of policy {policy.name} need the labels of namespace {namespace!r}, which is unknown here; "
-            "add a Namespace document for it"
+            "serve with --cluster, or add a Namespace document for it"
         ),
         # As where a namespaceSelector needs them: kube-apiserver refuses under Ignore as well.
         ignorable=False,

@@ -22,13 +22,13 @@ import msgspec
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.cel.budget import LARGEST_COST, LARGEST_COST_PER_WEBHOOK, OUT_OF_BUDGET
 from gateway.cel.program import EvaluationError, NeedsAuthorization
-from gateway.matching.outcomes import MATCHED, Matched, NotMatched, Undecidable
+from gateway.matching.outcomes import MATCHED, Matched, NotMatched, Undecidable, Unknown
 from gateway.matching.status_messages import aggregate, forbidden
 from gateway.policies.model import MatchCondition, Policy
 from gateway.reasons import Reason
 from gateway.review.request import Request
 
-Authorizations = Mapping[AuthorizationCheck, Authorization]
+Authorizations = Mapping[AuthorizationCheck, Authorization | Unknown]
 
 
 def by_conditions(
@@ -43,7 +43,7 @@ def by_conditions(
     ``shown`` is the variable ``request``, which all policies of a review share: empty until an expression names it.
     """
     variables = Variables(request, current, shown)
-    known = {check: authorization for check, authorization in authorizations.items() if not authorization.error}
+    known = {check: found for check, found in authorizations.items() if isinstance(found, Authorization)}
     wrong: str | None = None
     errors: list[str] = []
     needed: list[NeedsAuthorization] = []
@@ -58,10 +58,12 @@ def by_conditions(
                 wrong = wrong or each.name
             case EvaluationError(message=message):
                 errors.append(_error(each, message))
-            case NeedsAuthorization(check=check) if check in authorizations:
-                errors.append(_error(each, authorizations[check].error))
-            case NeedsAuthorization() as missing:
-                needed.append(missing)
+            case NeedsAuthorization(check=check) as missing:
+                match authorizations.get(check):
+                    case Unknown(message=message):
+                        errors.append(_error(each, message))
+                    case _:
+                        needed.append(missing)
         if wrong is not None and dearest <= budget:
             break  # neither the values nor the costs of the others can change the result
     if wrong is not None:

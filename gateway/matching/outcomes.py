@@ -39,6 +39,12 @@ class NeedsNamespace(Struct, frozen=True, kw_only=True):
     namespace: str
 
 
+class Unknown(Struct, frozen=True, kw_only=True):
+    """A fact that could not be looked up, although it may exist; ``message`` says why, and what to do."""
+
+    message: str
+
+
 class Undecidable(Struct, frozen=True, kw_only=True):
     """Matching failed: the policy may or may not judge the request.
 

@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.matching.conditions import by_conditions
-from gateway.matching.outcomes import MATCHED, Matching, NeedsNamespace, NotMatched, Ruled, Undecidable
+from gateway.matching.outcomes import MATCHED, Matching, NeedsNamespace, NotMatched, Ruled, Undecidable, Unknown
 from gateway.matching.selectors import Labels, object_labels, object_selected, selects
 from gateway.matching.status_messages import not_found
+from gateway.policies.metadata import NAME_LABEL, selects_by_name
 from gateway.policies.model import Policy
 from gateway.reasons import Reason
 from gateway.review.request import Request
@@ -25,12 +26,13 @@ from gateway.review.request import Request
 class Facts(Struct, frozen=True, kw_only=True):
     """The results of lookups so far. If one is missing, matching returns the need; call it again with the result.
 
-    ``namespaces``: labels by name, None for a namespace that does not exist. ``authorizations``: the results of
-    ``authorizer`` checks. ``request``: the variable of this name, once an expression has named it.
+    ``namespaces``: labels by name, None for a namespace that does not exist, an Unknown for one that could not be
+    looked up. ``authorizations``: the results of ``authorizer`` checks. ``request``: the variable of this name, once
+    an expression has named it.
     """
 
-    namespaces: dict[str, Labels | None] = {}
-    authorizations: dict[AuthorizationCheck, Authorization] = {}
+    namespaces: dict[str, Labels | Unknown | None] = {}
+    authorizations: dict[AuthorizationCheck, Authorization | Unknown] = {}
     request: dict[str, Any] = {}
 
 
@@ -74,15 +76,20 @@ def _by_namespace(policy: Policy, request: Request, current: Callable[[], Any], 
         # Also for requests about the namespace itself: ``namespace`` is its name there.
         name = request.namespace
         if name and name not in facts.namespaces:
-            return NeedsNamespace(namespace=name)
-        found = facts.namespaces.get(name)
+            if not selects_by_name(policy.namespace_selector):
+                return NeedsNamespace(namespace=name)
+            found: Labels | Unknown | None = {NAME_LABEL: name}
+        else:
+            found = facts.namespaces.get(name)
         if found is None:
-            return _unknown(policy, name)
+            return _not_found(policy, name)
+        if isinstance(found, Unknown):
+            return Undecidable(reason=Reason.NAMESPACE_UNKNOWN, message=found.message)
         labels = found
     return MATCHED if selects(policy.namespace_selector, labels) else _NAMESPACE
 
 
-def _unknown(policy: Policy, name: str) -> Undecidable:
+def _not_found(policy: Policy, name: str) -> Undecidable:
     message, details = not_found("", "namespaces", name)
     return Undecidable(
         reason=Reason.NAMESPACE_UNKNOWN,
@@ -90,7 +97,7 @@ def _unknown(policy: Policy, name: str) -> Undecidable:
         details=details,
         hint=(
             f"the namespaceSelector of policy {policy.name} needs the labels of namespace {name!r}, which is unknown "
-            "here; add a Namespace document for it"
+            "here; serve with --cluster, or add a Namespace document for it"
         ),
         # An error of matching, not of a call: kube-apiserver refuses with it under Ignore as well.
         ignorable=False,

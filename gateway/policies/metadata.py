@@ -13,6 +13,7 @@ from gateway.policies import field_errors
 from gateway.policies.decoding.field import Field
 from gateway.policies.decoding.nodes import Scalar
 from gateway.policies.fields.selectors import read_labels
+from gateway.policies.model import Selector
 from gateway.policies.names import annotation_key, dns_label, dns_subdomain, label_key, name_prefix
 
 MAX_ANNOTATIONS: Final = 256 * 1024
@@ -146,6 +147,11 @@ def _unprintable(manager: str) -> Iterator[str]:
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 """Kubernetes: "The Kubernetes control plane sets an immutable label kubernetes.io/metadata.name on all namespaces. The
 value of the label is the namespace name." """
+
+
+def selects_by_name(selector: Selector) -> bool:
+    """Whether a namespaceSelector needs only the label of a namespace's name, which is always known."""
+    return all(requirement.key == NAME_LABEL for requirement in selector.requirements)
 
 
 def read_namespace(document: Field) -> tuple[str | None, dict[str, str] | None]:

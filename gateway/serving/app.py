@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 from msgspec import Struct
 
+from gateway.cluster.cluster import Cluster
 from gateway.engine.availability import UnavailablePolicy
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError
@@ -99,6 +100,7 @@ class Gateway:
             limits=settings.cache_limits,
             configuration=lambda: self._loaded,
         )
+        self.cluster = Cluster(settings.kubeconfig, self.metrics) if settings.cluster else None
         self._report = Report(self.metrics)
         self._rollout = ConfigurationSwitch(
             configuration,
@@ -109,6 +111,7 @@ class Gateway:
             caching=self.cache.policy_caller,
             worker_events=self.metrics,
             transport_config=settings.transport_config,
+            facts=None if self.cluster is None else self.cluster.facts,
         )
         self._reload = (
             Reload(watched.source, self._rollout, self._report, interval=settings.reload_interval_seconds)
@@ -186,7 +189,8 @@ class Gateway:
             Host and port of the HTTP server for reviews, and of the admin listener.
 
         Raises:
-            TlsError, CertificateError, ListenError: what cannot be used, why, and what to do. Nothing is left running.
+            TlsError, CertificateError, ListenError, KubeconfigError: what cannot be used, why, and what to do. Nothing
+                is left running.
             StrictError: ``Settings.strict`` is set, and there are errors.
         """
         interval = self.settings.reload_interval_seconds
@@ -202,6 +206,8 @@ class Gateway:
             _LOG.error("an error in the configuration", place=str(error.place), error=error.message)
         try:
             admin = await self.admin.start(*self.settings.admin_listen)
+            if self.cluster is not None:
+                await self.cluster.start()
             await self.cache.start()
             await self._rollout.start()
             self._refuse_errors_if_strict()
@@ -262,6 +268,8 @@ class Gateway:
         await self._replays.idle()
         await self._rollout.close()
         await self.cache.close()
+        if self.cluster is not None:
+            await self.cluster.stop()
         await self.admin.stop()
 
     # -------------------------------------------------------------------------------------------------- state
@@ -270,8 +278,13 @@ class Gateway:
         """The readiness checks: configuration and certificate; never workers."""
         certificate = self._certificate.problem() if self._certificate is not None else "there is none yet"
         checks = {"configuration": self._routes.not_ready, "certificate": certificate}
-        # These never fail, but carry notes: without Redis everything works, with more calls to workers.
-        noted = {"credentials": bool(self._access.files), "cache": bool(self.settings.redis)}
+        # These never fail, but carry notes: without Redis everything works, with more calls to workers, and without the
+        # Kubernetes API with what is known of it.
+        noted = {
+            "credentials": bool(self._access.files),
+            "cache": bool(self.settings.redis),
+            "cluster": self.cluster is not None,
+        }
         return checks | {check: None for check, exists in noted.items() if exists}
 
     def _notes(self) -> dict[str, str]:
@@ -281,6 +294,7 @@ class Gateway:
             "certificate": certificate,
             "credentials": self._access.files.note,
             "cache": self.cache.note,
+            "cluster": None if self.cluster is None else self.cluster.note,
         }
         return {check: note for check, note in notes.items() if note is not None}
 
@@ -288,6 +302,8 @@ class Gateway:
         self.metrics.set(REVIEWS_IN_FLIGHT, self.front.load.reviews)
         self.metrics.set(BODY_BYTES_IN_FLIGHT, self.front.load.body_bytes)
         self.metrics.set(CONNECTIONS, self.front.connections)
+        if self.cluster is not None:
+            self.cluster.observe()
         return self.metrics.exposition()
 
 

@@ -20,6 +20,7 @@ from typing import Final
 
 import structlog
 
+from gateway.cluster.facts import ClusterFacts
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration
@@ -46,6 +47,7 @@ class ConfigurationSwitch:
         report: reports what becomes of candidates.
         worker_events: records what happens with workers.
         transport_config: credentials and settings of this process for connections to workers.
+        facts: of the cluster; None: there is no cluster.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -59,11 +61,13 @@ class ConfigurationSwitch:
         caching: Callable[[Workers], PolicyCaller] | None = None,
         worker_events: Events | None = None,
         transport_config: TransportConfig | None = None,
+        facts: ClusterFacts | None = None,
     ) -> None:
         self._limits = limits
         self._wait_seconds = wait_seconds
         self._report = report
         self._caching = caching
+        self._facts = facts
         self._pool = WorkerPool(limits, worker_events, transport_config)
         self._availabilities_changed = asyncio.Event()
         self._alive: set[LoadedConfiguration] = set()
@@ -125,6 +129,7 @@ class ConfigurationSwitch:
             before=before,
             caching=self._caching,
             changed=self._availabilities_changed.set,
+            facts=self._facts,
         )
         self._alive.add(generation)
         return generation

@@ -205,7 +205,7 @@ class DispatchSimulator:
             limits=self._limits,
             prefetch=self._prefetch,
         )
-        driver = Driver(request.uid, engine, caller=configuration.policy_caller)
+        driver = Driver(request.uid, engine, caller=configuration.policy_caller, facts=configuration.facts)
         decision = await driver.decide()
         for call in decision.calls:
             if isinstance(call.answer, Failure) and call.answer.reason is Reason.WRONG_VERSION:

@@ -16,14 +16,15 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.cel.authorization import Authorization
 from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine
+from gateway.engine.lookups import Fact
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import PolicyCaller
-from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup, Step
+from gateway.engine.steps import AuthorizationLookup, Lookup, Step
 from gateway.engine.verdicts import Answer, Failure, Verdict
+from gateway.matching.outcomes import Unknown
 from gateway.reasons import Reason
 from gateway.review.request import ReviewError
 
@@ -38,23 +39,25 @@ Events = deque[Callable[[], Step]]
 _NOTHING: Final = Step()
 
 
-class Authorizer(Protocol):
-    """Checks an authorization, for ``authorizer`` in a matchCondition.
+class FactSource(Protocol):
+    """Looks up what matching needs to know of the cluster: the labels of a namespace, an authorization."""
 
-    ``found`` is called once, after ``authorize`` has returned. A check is not cancelled: a late result is ignored.
-    """
-
-    def authorize(self, lookup: AuthorizationLookup, found: Callable[[Authorization], None]) -> None:
-        """Start the check."""
+    def look_up(self, lookup: Lookup, found: Callable[[Fact], None]) -> None:
+        """Start a lookup. ``found`` is called once, after this has returned. A lookup is not cancelled: a late result
+        is ignored.
+        """
 
 
 class NotInCluster:
-    """An Authorizer that fails each check, because there is no cluster. The matchCondition fails: CONDITION_ERROR."""
+    """A FactSource that knows no namespaces but the configuration's, and cannot check authorizations."""
 
-    def authorize(self, lookup: AuthorizationLookup, found: Callable[[Authorization], None]) -> None:
-        """Fail the check."""
-        error = f"{lookup.check.verb}: authorizer cannot check this, because the gateway does not run in a cluster"
-        asyncio.get_running_loop().call_soon(found, Authorization(error=error))
+    def look_up(self, lookup: Lookup, found: Callable[[Fact], None]) -> None:
+        """Find nothing."""
+        fact: Fact = None
+        if isinstance(lookup, AuthorizationLookup):
+            verb = lookup.check.verb
+            fact = Unknown(message=f"{verb}: authorizer cannot check this without --cluster; serve with --cluster")
+        asyncio.get_running_loop().call_soon(found, fact)
 
 
 class Driver:
@@ -64,8 +67,8 @@ class Driver:
         uid: the review's, for the log.
         engine: not started yet; its clock is ``time.monotonic``.
         caller: calls the workers, if its cache has no answer.
+        facts: looks up what matching needs to know of the cluster.
         uncached: calls the workers of policies without a cache; None: ``caller`` does.
-        authorizer: checks what matchConditions check with ``authorizer``.
     """
 
     def __init__(
@@ -74,14 +77,14 @@ class Driver:
         engine: Engine,
         *,
         caller: PolicyCaller,
+        facts: FactSource,
         uncached: PolicyCaller | None = None,
-        authorizer: Authorizer | None = None,
     ) -> None:
         self._uid = uid
         self._engine = engine
         self._caller = caller
         self._uncached = uncached or caller
-        self._authorizer = authorizer or NotInCluster()
+        self._facts = facts
         self._loop = asyncio.get_running_loop()
         self._decided: asyncio.Future[Decision] = self._loop.create_future()
         self._cancels: dict[PolicyCall, Callable[[], object]] = {}
@@ -196,21 +199,17 @@ class Driver:
             _LOG.exception("cancelling a call failed inside the gateway", uid=self._uid)
 
     def _look_up(self, lookup: Lookup, events: Events) -> None:
-        """Look up a namespace or an authorization. A result that is known at once is added to ``events``."""
-        if isinstance(lookup, NamespaceLookup):
-            # The engine knows the configuration's namespaces, and there is no cluster that has others.
-            events.append(partial(self._engine.found, lookup.id, None, monotonic()))
-            return
+        """Start a lookup. If that raises, the fact is unknown: it is added to ``events``."""
         try:
-            self._authorizer.authorize(lookup, partial(self._authorized, lookup.id))
-        except Exception as error:  # noqa: BLE001 - logged; the lookup gets an error
-            _LOG.exception("checking an authorization failed inside the gateway", uid=self._uid)
-            failed = Authorization(error=f"{type(error).__name__}; see the gateway's log")
-            events.append(partial(self._engine.found, lookup.id, failed, monotonic()))
+            self._facts.look_up(lookup, partial(self._found, lookup.id))
+        except Exception as error:  # noqa: BLE001 - logged; the fact is unknown
+            _LOG.exception("a lookup failed inside the gateway", uid=self._uid)
+            unknown = Unknown(message=f"{type(error).__name__}; see the gateway's log")
+            events.append(partial(self._engine.found, lookup.id, unknown, monotonic()))
 
-    def _authorized(self, lookup_id: int, authorization: Authorization) -> None:
+    def _found(self, lookup_id: int, fact: Fact) -> None:
         if not self._decided.done():
-            self._event(partial(self._engine.found, lookup_id, authorization, monotonic()))
+            self._event(partial(self._engine.found, lookup_id, fact, monotonic()))
 
     def _last_step(self, error: Exception) -> Step | None:
         """The Step after an exception of the engine. None: there is no decision, and ``decide`` raises."""

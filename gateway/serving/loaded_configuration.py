@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Optional, Protocol
 
+from gateway.cluster.facts import ClusterFacts
 from gateway.engine.availability import UnavailablePolicy, unavailable_policies
 from gateway.engine.plan import Described, Plan
 from gateway.engine.policy_caller import PolicyCaller
@@ -16,6 +17,7 @@ from gateway.hooks.configuration.paths import HookPath, hook_entries
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.registration.entries import Entries, make_entries
+from gateway.serving.driver import FactSource, NotInCluster
 from gateway.serving.last_good import LastGood, PolicyVersion
 from gateway.serving.plans import Plans, PoliciesInForce, Target
 from gateway.transports.limits import TransportLimits
@@ -35,6 +37,7 @@ class LoadedConfiguration:
         before: the configuration that this one replaces, if any.
         caching: puts a cache in front of the workers; None: there is no cache.
         changed: called in the loop whenever the availability of a policy may have changed.
+        facts: of the cluster; None: there is no cluster.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -48,6 +51,7 @@ class LoadedConfiguration:
         before: Optional["LoadedConfiguration"] = None,
         caching: Callable[[Workers], PolicyCaller] | None = None,
         changed: Callable[[], object] = lambda: None,
+        facts: ClusterFacts | None = None,
     ) -> None:
         if configuration.fatal:
             raise ValueError("a configuration whose chain is not known must not be served")
@@ -70,8 +74,10 @@ class LoadedConfiguration:
         self.policy_caller: PolicyCaller = self.workers if caching is None else caching(self.workers)
         self.uncached: PolicyCaller = self.workers
         """Calls the workers of policies that have no cache."""
-        self.namespaces = configuration.namespaces
-        """The labels of the namespaces that are known, by name."""
+        self.facts: FactSource = facts or NotInCluster()
+        """Looks up what a review needs to know of the cluster."""
+        self.namespaces = configuration.namespaces if facts is None else facts.namespaces
+        """The labels of the namespaces that need no lookup, by name. In a cluster, Namespace documents are ignored."""
         self._changed = changed
         self._plans = Plans(configuration, self.entries, shadows=self.workers.shadows.availabilities)
         self.targets = {target.path: target for target in self._plans.targets}

@@ -102,7 +102,7 @@ class Replay(Struct, frozen=True, kw_only=True):
     async def decide(self, request: Request, plan: Plan, caller: PolicyCaller) -> Decision:
         """The decision of the policies of ``plan``, called through ``caller``. Raises ReviewError."""
         engine = Engine(request, plan, ends=self.ends, namespaces=self.configuration.namespaces, limits=self.limits)
-        driver = Driver(request.uid, engine, caller=caller)
+        driver = Driver(request.uid, engine, caller=caller, facts=self.configuration.facts)
         return await driver.decide()
 
 

@@ -167,6 +167,7 @@ class ReviewHandler:
             request.uid,
             engine,
             caller=configuration.policy_caller,
+            facts=configuration.facts,
             uncached=configuration.uncached,
         )
 

@@ -47,6 +47,10 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     reload_interval_seconds: float = 1.0
     """Seconds between polls of the policy files. A mounted ConfigMap is updated within a minute; after a local change,
     a reload takes two polls. 0: reload only on a signal."""
+    cluster: bool = False
+    """Whether the Kubernetes API is used."""
+    kubeconfig: Path | None = None
+    """Where it is, and the credentials; None: the pod's service account."""
     redis: str = ""
     """The URL of the Redis that all replicas share, perhaps with a password; empty: each replica has its own cache."""
     seal_key_file: Path | None = None

@@ -314,6 +314,19 @@ GATEWAY: Final = (
 )
 """Of a gateway."""
 
+CLUSTER_LOOKUPS: Final = _counter(
+    "cluster_lookups_total",
+    "Lookups in the Kubernetes API during reviews.",
+    kind=("authorization", "namespace"),
+    result=("failed", "found", "limited"),
+)
+CLUSTER_WATCH_OPEN: Final = _gauge(
+    "cluster_watch_open", "Whether a watch of the Kubernetes API is open: what is known is up to date."
+)
+
+CLUSTER: Final = (CLUSTER_LOOKUPS, CLUSTER_WATCH_OPEN)
+"""Of a gateway with ``--cluster``."""
+
 REDIS: Final = (CACHE_SEAL_FAILURES, CACHE_REDIS_ERRORS, CACHE_REDIS_SKIPPED)
 """Of one that shares verdicts through Redis."""
 

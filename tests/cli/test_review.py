@@ -279,7 +279,7 @@ def test_the_remedy_of_a_failure_is_printed(reviewed, no_consumer, file):
     assert done.code == DENIED
     (hint,) = [line.strip() for line in done.out.splitlines() if "namespaceSelector of policy" in line]
     assert hint.startswith("the namespaceSelector of policy judge.test.example.com needs the labels of namespace 't'")
-    assert hint.endswith("; add a Namespace document for it")
+    assert hint.endswith("; serve with --cluster, or add a Namespace document for it")
 
 
 def test_the_mode_is_printed(reviewed, no_consumer, file):

@@ -7,7 +7,7 @@ cannot convert.
 """
 
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -17,7 +17,7 @@ from gateway.engine.invocation_record import refuses
 from gateway.engine.match_errors import undecided
 from gateway.engine.response_builder import INTERNAL_ERROR, STATUSES
 from gateway.matching.equivalents import Equivalents, ServedResource
-from gateway.matching.outcomes import Matched, NeedsNamespace, NotMatched, Undecidable, WrongVersion
+from gateway.matching.outcomes import Matched, NotMatched, Undecidable, WrongVersion
 from gateway.matching.pipeline import Facts
 from gateway.policies.model import (
     FailurePolicy,
@@ -35,9 +35,6 @@ from gateway.serving.dispatch_simulator import is_unsent
 from tests.conformance.cases import Case, CaseError, Result, checked, member
 from tests.conformance.requests import authorize, to_request
 from tests.matching.lookup import matching as matched
-
-if TYPE_CHECKING:
-    from gateway.cel.authorization import Authorization, AuthorizationCheck
 
 KIND = "matching"
 
@@ -117,18 +114,16 @@ def _error(status: tuple[int, str], message: str) -> dict[str, Any]:
 
 
 def _match(policy: Policy, request: Request, env: Any, equivalents: Equivalents) -> Any:
-    """The result of matching once it has all the facts that it requests."""
+    """The result of matching with the labels of the request's namespace and all authorizations that it requests."""
     known = member(env, "namespaces", dict, {})
-    namespaces: dict[str, dict[str, str] | None] = {}
-    authorizations: dict[AuthorizationCheck, Authorization] = {}
-    facts = Facts(namespaces=namespaces, authorizations=authorizations)
+    name = request.namespace
+    namespaces = {name: member(known, name, dict, {}) if name in known else None}
+    facts = Facts(namespaces=namespaces, authorizations={})
     for _ in range(_FACTS_AT_MOST):
         matching = matched(policy, request, facts, table=equivalents)
         match matching:
-            case NeedsNamespace(namespace=namespace):
-                namespaces[namespace] = member(known, namespace, dict, {}) if namespace in known else None
             case NeedsAuthorization(check=check):
-                authorizations[check] = authorize(env.get("authorizer"), check, request.user_info.username)
+                facts.authorizations[check] = authorize(env.get("authorizer"), check, request.user_info.username)
             case _:
                 return matching
     raise CaseError(f"after {_FACTS_AT_MOST} facts matching needs another one")

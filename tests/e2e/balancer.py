@@ -84,12 +84,12 @@ class Balancer:
             chosen = ready[next(self._turns) % len(ready)]
             back_reader, back_writer = await asyncio.open_connection("127.0.0.1", chosen.port)
             with contextlib.closing(back_writer):
-                self._start(_copy(back_reader, writer))
-                await _copy(reader, back_writer)
+                self._start(copy(back_reader, writer))
+                await copy(reader, back_writer)
 
 
-async def _copy(reader, writer):
-    """From one side to the other, its end included."""
+async def copy(reader, writer):
+    """Pass on what one side sends to the other, its end included."""
     with contextlib.closing(writer), contextlib.suppress(OSError):
         while data := await reader.read(_CHUNK):
             writer.write(data)

@@ -135,10 +135,10 @@ class Cluster:
         self._gateways.append(gateway)
         return await asyncio.to_thread(gateway.ready)
 
-    async def register(self, port):
-        """Register the policies at this port, and wait until that is in force."""
+    async def register(self, port, *others):
+        """Register the policies at this port, for other namespaces too, and wait until that is in force."""
         for obj in await asyncio.to_thread(self._render, port):
-            await self.apply_webhooks(obj, self.namespace, self.other)
+            await self.apply_webhooks(obj, self.namespace, self.other, *others)
         self._registered += await _in_force(self.client, f"{self.namespace}-{len(self._registered)}")
 
     async def apply_webhooks(self, obj, *namespaces):

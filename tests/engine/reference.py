@@ -20,6 +20,7 @@ from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.cel.program import EvaluationError
 from gateway.engine.decision import Decision
 from gateway.engine.verdicts import Allow, Answer, Deny, Failure
+from gateway.matching.outcomes import Unknown
 from gateway.policies.model import (
     FailurePolicy,
     MatchCondition,
@@ -92,7 +93,7 @@ def make_case(seed: int, phase: Phase = Phase.MUTATING) -> Case:
     if phase is Phase.VALIDATING and len({each.policy for each in chain}) < len(chain):
         # A policy that shared a failed call is called again, and so fails later than alone.
         kinds = kinds[:-1]
-    said = [Authorization(allowed=True), Authorization(), Authorization(error="who?")]
+    said = [Authorization(allowed=True), Authorization(), Unknown(message="who?")]
     return Case(
         seed=seed,
         chain=chain,
@@ -331,7 +332,7 @@ class Serial:
         if key not in self.known:
             return key
         said = self.case.authorizations[CHECKS[key]]
-        return "error" if said.error else said.allowed
+        return "error" if isinstance(said, Unknown) else said.allowed
 
     def judge(self, index: int, each: Policy) -> Answer:
         said, self.now = outcome_of(each, self.case, self.labels, self.now)

@@ -7,6 +7,7 @@ from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
 from gateway.engine.steps import AuthorizationLookup
 from gateway.engine.verdicts import Allow
+from gateway.matching.outcomes import Unknown
 from gateway.policies.model import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
 from tests.world import World, condition, decide, label, plan, policy, request, when_authorized
@@ -25,7 +26,7 @@ VALIDATING = {"phase": Phase.VALIDATING}
     [
         (Authorization(allowed=True), ["a"], Outcome.ALLOWED),
         (Authorization(allowed=False), [], Outcome.ALLOWED),
-        (Authorization(error="not in a cluster"), [], Outcome.FAILED),
+        (Unknown(message="not in a cluster"), [], Outcome.FAILED),
     ],
     ids=["allowed", "not allowed", "unknown"],
 )

@@ -7,7 +7,7 @@ from gateway.cel.budget import OUT_OF_BUDGET
 from gateway.cel.match_conditions import compile_condition
 from gateway.cel.program import EvaluationError, NeedsAuthorization
 from gateway.matching.conditions import Variables
-from gateway.matching.outcomes import Matched, NotMatched, Undecidable
+from gateway.matching.outcomes import Matched, NotMatched, Undecidable, Unknown
 from gateway.matching.pipeline import Facts
 from gateway.policies.model import EVERYTHING, MatchCondition, Requirement, Selector
 from gateway.reasons import Reason
@@ -73,7 +73,7 @@ def test_an_authorization_is_called_for_and_then_used():
 
 def test_an_unknown_authorization_is_an_error_and_not_a_no():
     """Although ``allowed()`` would be false for it: a policy for those who may not would be passed by."""
-    failed = judged(condition(NEEDS), authorizations={CHECK: Authorization(error="not in a cluster")})
+    failed = judged(condition(NEEDS), authorizations={CHECK: Unknown(message="not in a cluster")})
     assert failed.reason is Reason.CONDITION_ERROR
     assert failed.message.endswith("expression 'scripted' resulted in error: not in a cluster")
 

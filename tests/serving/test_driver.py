@@ -14,7 +14,7 @@ from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache, FailurePolicy, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
 from gateway.review.request import ReviewError
-from gateway.serving.driver import Driver
+from gateway.serving.driver import Driver, NotInCluster
 from tests.integration.process import WAIT_SECONDS
 from tests.world import condition, plan, policy, request, when_authorized
 
@@ -91,9 +91,13 @@ def uncollected():
     gc.enable()
 
 
-def driver(policy_caller, on, *, authorizer=None, **fields):
+def driver(policy_caller, on, *, facts=None, **fields):
     engine = Engine(on, plan(policy("one", **fields)), ends=monotonic() + 9)
-    return Driver("u1", engine, caller=policy_caller, authorizer=authorizer)
+    return driving_of(engine, policy_caller, facts=facts)
+
+
+def driving_of(engine, policy_caller, *, facts=None):
+    return Driver("u1", engine, caller=policy_caller, facts=facts or NotInCluster())
 
 
 async def test_a_decided_review_is_freed(uncollected):
@@ -132,7 +136,7 @@ async def test_prefetched_calls_are_cancelled_by_the_event_that_decides():
     """The first policy denies; the others, and the timer of their calls, are gone with that."""
     policy_caller = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=policy_caller)
+    driving = driving_of(Engine(request(), chain, ends=monotonic() + 9), policy_caller)
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     assert policy_caller.open == {1, 2, 3}
@@ -146,7 +150,7 @@ async def test_the_timer_is_set_anew_only_where_its_time_is_another():
     """An answer to a prefetched call before the policy's turn changes nothing."""
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three"))))
     policy_caller = Silent()
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=policy_caller)
+    driving = driving_of(Engine(request(), chain, ends=monotonic() + 9), policy_caller)
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     alarm = driving._alarm
@@ -163,7 +167,7 @@ async def test_an_answer_in_another_version_is_reported_to_the_caller():
     """Also where the review is decided by it, or was before; a failure, and an answer that names none, are of none."""
     policy_caller = Silent()
     chain = plan(*(policy(name, index=index) for index, name in enumerate(("one", "two", "three", "four"))))
-    driving = Driver("u1", Engine(request(), chain, ends=monotonic() + 9), caller=policy_caller)
+    driving = driving_of(Engine(request(), chain, ends=monotonic() + 9), policy_caller)
     deciding = asyncio.create_task(driving.decide())
     await asyncio.sleep(0)
     driving.answered(policy_caller.calls[3], Allow())
@@ -203,7 +207,7 @@ async def test_what_is_known_spares_the_other_calls():
     engine = Engine(
         request(), plan(policy("one", cache=CACHE), policy("two", index=1, cache=CACHE)), ends=monotonic() + 9
     )
-    decision = await Driver("u1", engine, caller=policy_caller).decide()
+    decision = await driving_of(engine, policy_caller).decide()
     assert not decision.response.allowed
     assert policy_caller.called == []
 
@@ -236,7 +240,7 @@ async def test_an_error_in_the_asker_is_a_failure_of_each_policy(policy_caller, 
     chain = plan(*(policy(name, index=index, **fields) for index, name in enumerate(("one", "two", "three"))))
     engine = Engine(request(), chain, ends=monotonic() + 9)
     async with asyncio.timeout(WAIT_SECONDS):
-        decision = await Driver("u1", engine, caller=policy_caller).decide()
+        decision = await driving_of(engine, policy_caller).decide()
     assert [call.answer.reason for call in decision.calls] == [Reason.INTERNAL] * 3
     assert {entry["log_level"] for entry in logs} == {"error"}
 
@@ -263,7 +267,7 @@ class Said:
         self.authorization = authorization
         self.called = []
 
-    def authorize(self, policy_call, found):
+    def look_up(self, policy_call, found):
         self.called.append((policy_call.check, policy_call.user.username))
         asyncio.get_running_loop().call_soon(found, self.authorization)
 
@@ -271,7 +275,7 @@ class Said:
 class Broken:
     """An authorizer with a defect."""
 
-    def authorize(self, policy_call, found):
+    def look_up(self, policy_call, found):
         raise KeyError(policy_call)
 
 
@@ -280,7 +284,7 @@ async def test_an_authorizer_is_called_and_its_answer_decides(allowed, matched):
     """A matchCondition's authorizer is the driver's."""
     authorizer = Said(Authorization(allowed=allowed))
     on = request(userInfo={"username": "alice"})
-    decision = await driver(Prompt(), on, authorizer=authorizer, **CONDITIONAL).decide()
+    decision = await driver(Prompt(), on, facts=authorizer, **CONDITIONAL).decide()
     assert authorizer.called == [(CHECK, "alice")]
     assert decision.calls[0].matched is matched
 
@@ -289,19 +293,19 @@ async def test_outside_a_cluster_a_condition_that_calls_for_an_authorization_is_
     """There is no authorizer: CONDITION_ERROR, which names that."""
     decision = await driver(Prompt(), request(), **CONDITIONAL).decide()
     assert decision.calls[0].answer.reason is Reason.CONDITION_ERROR
-    assert "does not run in a cluster" in decision.response.status.message
+    assert "serve with --cluster" in decision.response.status.message
 
 
 async def test_an_authorizer_with_an_error_is_an_error_of_the_condition():
     """Never a hung review, never an allow."""
-    decision = await driver(Prompt(), request(), authorizer=Broken(), **CONDITIONAL).decide()
+    decision = await driver(Prompt(), request(), facts=Broken(), **CONDITIONAL).decide()
     assert decision.calls[0].answer.reason is Reason.CONDITION_ERROR
     assert not decision.response.allowed
 
 
 async def test_a_review_that_called_for_an_authorization_is_freed(uncollected):
     """No circle through what the authorizer was given."""
-    driving = driver(Prompt(), request(), authorizer=Said(Authorization(allowed=True)), **CONDITIONAL)
+    driving = driver(Prompt(), request(), facts=Said(Authorization(allowed=True)), **CONDITIONAL)
     assert (await driving.decide()).response.allowed
     await asyncio.sleep(0)
     gone = weakref.ref(driving)

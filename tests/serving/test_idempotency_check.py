@@ -11,6 +11,7 @@ from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer_set import ANY, PointerSet
 from gateway.serving import replay
+from gateway.serving.driver import NotInCluster
 from gateway.serving.idempotency_check import STABLE, UNSTABLE, IdempotencyCheck
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.replay import FAILED, Replays
@@ -48,6 +49,7 @@ class Configuration:
         self.policies = policies
         self.workers = Workers(behaviours)
         self.namespaces = {}
+        self.facts = NotInCluster()
         self.held = 0
         self.results = []
         self.named = []

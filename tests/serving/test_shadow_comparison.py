@@ -16,6 +16,7 @@ from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 from gateway.serving import replay
 from gateway.serving import shadow_comparison as shadowing
+from gateway.serving.driver import NotInCluster
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.replay import FAILED, Replays
 from gateway.serving.shadow_comparison import DIFFERENT, SAME, ShadowComparison
@@ -44,6 +45,7 @@ class Configuration:
         self.behaviours = behaviours
         self.availability = availability or Described(version="2")
         self.namespaces = {}
+        self.facts = NotInCluster()
         self.called = []
         self.cancelled = 0
         self.held = 0

@@ -37,6 +37,7 @@ from gateway.telemetry.table import (
     CACHE_LOOKUPS,
     CACHE_MEMORY_BYTES,
     CACHE_REDIS_ERRORS,
+    CLUSTER,
     COMPARED,
     ENTRY_REVIEWS,
     GATEWAY,
@@ -99,7 +100,7 @@ def test_every_event_of_a_worker_is_one_of_a_transport():
 def test_every_metric_of_the_table_has_an_owner():
     """What the module defines, a gateway or a bridge shows."""
     defined = {value for value in vars(table).values() if isinstance(value, Metric)}
-    assert defined == {*GATEWAY, *REDIS, *BRIDGE}
+    assert defined == {*GATEWAY, *CLUSTER, *REDIS, *BRIDGE}
 
 
 def test_counters_start_at_zero(metrics):

@@ -133,10 +133,6 @@ def _decide(authorizer: Authorizer, check: AuthorizationCheck) -> Decision:
     return Decision(answer)
 
 
-def _allowed(decision: Decision) -> bool:
-    return decision.authorization.allowed and not decision.authorization.error
-
-
 _A, _P, _G, _R, _D = (kind.CEL.name for kind in (Authorizer, PathCheck, GroupCheck, ResourceCheck, Decision))
 
 AUTHORIZER: Final = Library(
@@ -150,7 +146,7 @@ AUTHORIZER: Final = Library(
         member("resourcecheck_name", f"{_R}.name(string) -> {_R}", _with("name")),
         member("pathcheck_check", f"{_P}.check(string) -> {_D}", _check_path),
         member("resourcecheck_check", f"{_R}.check(string) -> {_D}", _check_resource),
-        member("decision_allowed", f"{_D}.allowed() -> bool", _allowed),
+        member("decision_allowed", f"{_D}.allowed() -> bool", lambda decision: decision.authorization.allowed),
         member("decision_reason", f"{_D}.reason() -> string", lambda decision: decision.authorization.reason),
         member("decision_errored", f"{_D}.errored() -> bool", lambda decision: bool(decision.authorization.error)),
         member("decision_error", f"{_D}.error() -> string", lambda decision: decision.authorization.error),

@@ -12,7 +12,7 @@ import click
 from gateway.caching.limits import CacheLimits
 from gateway.cli.commands.transport_options import reaching_options
 from gateway.cli.hook_options import hooks_options, server_options
-from gateway.cli.options import ADDRESS, SECONDS, SHARE, WITH_REDIS, SectionedCommand, limit_options, option
+from gateway.cli.options import ADDRESS, IN_CLUSTER, SECONDS, SHARE, WITH_REDIS, SectionedCommand, limit_options, option
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.transports.limits import TransportLimits
@@ -83,6 +83,8 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     default=1.0,
     help="Seconds between checks of the files for changes; 0: only on SIGHUP.",
 )
+@option("--cluster", is_flag=True, help="Use the Kubernetes API, with the pod's service account.", section=IN_CLUSTER)
+@option("--kubeconfig", type=_FILE, help="Use the Kubernetes API, with this kubeconfig file.", section=IN_CLUSTER)
 @option(
     "--redis",
     metavar="URL",

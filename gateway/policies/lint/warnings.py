@@ -8,6 +8,7 @@ from gateway.policies import field_errors
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.lint.subresources import unmatched_subresources
 from gateway.policies.lint.unique_inputs import named_uniques, spoiled_cache
+from gateway.policies.metadata import selects_by_name
 from gateway.policies.model import Configuration, FailurePolicy, Policy, Rule, Selector, SideEffects
 from gateway.policies.workers.ca_bundle import holds_certificate
 from gateway.policies.workers.grpc_names import stays_here
@@ -68,19 +69,21 @@ def _about(policy: Policy, *, has_namespaces: bool) -> Iterator[ConfigurationErr
     if unmatched is not None:
         yield _warning(policy, "rules", unmatched)
     # Of an isolated policy the API server itself matches the selector.
-    if policy.namespace_selector != Selector() and not has_namespaces and not policy.isolate:
+    by_labels = not selects_by_name(policy.namespace_selector)
+    if by_labels and not has_namespaces and not policy.isolate:
         yield _warning(
             policy,
             "namespaceSelector",
             "there is no Namespace document, so no namespace's labels are known: every request in a namespace that the "
-            "rules match fails; put Namespace documents beside the policies",
+            "rules match fails; serve with --cluster, or put Namespace documents beside the policies",
         )
     if policy.inputs.needs_namespace and not has_namespaces:
         yield _warning(
             policy,
             "inputs",
             f"/{NAMESPACE}: there is no Namespace document, so no namespace's labels are known: every request in a "
-            "namespace that the policy is about fails; put Namespace documents beside the policies, or remove it",
+            "namespace that the policy is about fails; serve with --cluster, put Namespace documents beside the "
+            "policies, or remove it",
         )
     if policy.shadow is not None and policy.side_effects is SideEffects.NONE_ON_DRY_RUN:
         yield _warning(

@@ -82,7 +82,7 @@ CHECK = AuthorizationCheck(verb="get", path="/x")
         (Authorization(allowed=True, reason="rbac"), [True, "rbac", False, ""]),
         (Authorization(allowed=False, reason="no"), [False, "no", False, ""]),
         (Authorization(error="down"), [False, "", True, "down"]),
-        (Authorization(allowed=True, error="down"), [False, "", True, "down"]),
+        (Authorization(allowed=True, error="down"), [True, "", True, "down"]),
     ],
 )
 def test_an_answer_is_allowed_or_not_or_an_error(answer, expected):
