@@ -19,7 +19,7 @@ from gateway.cli.options import (
 )
 from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.transport_options import chosen_transport_config, report_unused_hosts
-from gateway.cluster.client import KubeconfigError
+from gateway.cluster.errors import KubeconfigError
 from gateway.patching.limits import PatchLimits
 from gateway.serving.app import Gateway, StrictError, WatchedSource, serve_until, start_unless
 from gateway.serving.credential_files import CredentialError

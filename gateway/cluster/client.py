@@ -16,6 +16,7 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
+from gateway.cluster.errors import ApiError, KubeconfigError
 from gateway.extras import NEEDS_CLUSTER_EXTRA
 
 SECONDS: Final = 10.0
@@ -38,30 +39,6 @@ METADATA: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v
 """Accept only the metadata of objects; ``{}``: "List", or nothing for a watch."""
 
 Query = Mapping[str, str | int]
-
-
-class ApiError(Exception):
-    """The API server did not do what it was sent. ``str(error)`` says what was sent, and why.
-
-    ``code``: the HTTP status, 0 if there was no response. ``reason``: metav1.StatusReason, such as ``NotFound``, or "".
-    ``retry_after``: seconds, if the API server says so, else 0.
-    """
-
-    def __init__(self, request: str, code: int, reason: str, message: str, retry_after: float = 0.0) -> None:
-        super().__init__(f"Kubernetes API: {request}: {message}")
-        self.code = code
-        self.reason = reason
-        self.message = message
-        self.retry_after = retry_after
-
-    @property
-    def expired(self) -> bool:
-        """Whether the resource version is too old for a watch, or the token of a list for its next page."""
-        return self.code == 410  # noqa: PLR2004 - Gone
-
-
-class KubeconfigError(Exception):
-    """The operator's: there are no credentials. ``str(error)`` says where they were looked for, and what to do."""
 
 
 class KubernetesClient:

@@ -29,7 +29,8 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from gateway.cluster.client import JSON, MERGE_PATCH, ApiError, Query, collection_path, object_path
+from gateway.cluster.client import JSON, MERGE_PATCH, Query, collection_path, object_path
+from gateway.cluster.errors import ApiError
 
 _LOG: Final = structlog.get_logger(__name__)
 

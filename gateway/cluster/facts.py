@@ -12,7 +12,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from gateway.cel.authorization import Authorization
-from gateway.cluster.client import METADATA, ApiError, KubernetesClient, collection_path, object_path
+from gateway.cluster.client import METADATA, KubernetesClient, collection_path, object_path
+from gateway.cluster.errors import ApiError
 from gateway.cluster.reflector import Reflector
 from gateway.engine.lookups import Fact
 from gateway.engine.steps import AuthorizationLookup, Lookup

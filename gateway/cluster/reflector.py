@@ -18,7 +18,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import structlog
 
-from gateway.cluster.client import JSON, METADATA, ApiError, KubernetesClient
+from gateway.cluster.client import JSON, METADATA, KubernetesClient
+from gateway.cluster.errors import ApiError
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -10,12 +10,11 @@ import asyncio
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Optional
 
 import structlog
 from msgspec import Struct
 
-from gateway.cluster.cluster import Cluster
 from gateway.engine.availability import UnavailablePolicy
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError
@@ -43,6 +42,9 @@ from gateway.telemetry.decisions import DecisionLog
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.table import BODY_BYTES_IN_FLIGHT, CONNECTIONS, REDIS, REVIEWS_IN_FLIGHT
 from gateway.transports.workers import Workers
+
+if TYPE_CHECKING:
+    from gateway.cluster.cluster import Cluster
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -100,7 +102,7 @@ class Gateway:
             limits=settings.cache_limits,
             configuration=lambda: self._loaded,
         )
-        self.cluster = Cluster(settings.kubeconfig, self.metrics) if settings.cluster else None
+        self.cluster = _cluster(settings, self.metrics)
         self._report = Report(self.metrics)
         self._rollout = ConfigurationSwitch(
             configuration,
@@ -305,6 +307,15 @@ class Gateway:
         if self.cluster is not None:
             self.cluster.observe()
         return self.metrics.exposition()
+
+
+def _cluster(settings: Settings, metrics: Metrics) -> Optional["Cluster"]:
+    if not settings.cluster:
+        return None
+    # It takes as long to import as everything else.
+    from gateway.cluster.cluster import Cluster  # noqa: PLC0415
+
+    return Cluster(settings.kubeconfig, metrics)
 
 
 async def start_unless(stop: asyncio.Event, gateway: Gateway) -> tuple[Address, Address] | None:

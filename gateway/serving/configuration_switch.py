@@ -20,10 +20,10 @@ from typing import Final
 
 import structlog
 
-from gateway.cluster.facts import ClusterFacts
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration
+from gateway.serving.driver import FactSource
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.reload_report import Report
 from gateway.telemetry.events import Events
@@ -61,7 +61,7 @@ class ConfigurationSwitch:
         caching: Callable[[Workers], PolicyCaller] | None = None,
         worker_events: Events | None = None,
         transport_config: TransportConfig | None = None,
-        facts: ClusterFacts | None = None,
+        facts: FactSource | None = None,
     ) -> None:
         self._limits = limits
         self._wait_seconds = wait_seconds

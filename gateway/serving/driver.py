@@ -9,7 +9,7 @@ event of the engine, one at a time, in this loop; the driver carries out every S
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from time import monotonic
 from typing import Final, Protocol
@@ -18,13 +18,14 @@ import structlog
 
 from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.decision import Decision
-from gateway.engine.engine import Engine
+from gateway.engine.engine import NO_NAMESPACES, Engine
 from gateway.engine.lookups import Fact
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.engine.steps import AuthorizationLookup, Lookup, Step
 from gateway.engine.verdicts import Answer, Failure, Verdict
 from gateway.matching.outcomes import Unknown
+from gateway.matching.selectors import Labels
 from gateway.reasons import Reason
 from gateway.review.request import ReviewError
 
@@ -42,6 +43,10 @@ _NOTHING: Final = Step()
 class FactSource(Protocol):
     """Looks up what matching needs to know of the cluster: the labels of a namespace, an authorization."""
 
+    @property
+    def namespaces(self) -> Mapping[str, Labels]:
+        """The labels of the namespaces that need no lookup, by name."""
+
     def look_up(self, lookup: Lookup, found: Callable[[Fact], None]) -> None:
         """Start a lookup. ``found`` is called once, after this has returned. A lookup is not cancelled: a late result
         is ignored.
@@ -49,7 +54,10 @@ class FactSource(Protocol):
 
 
 class NotInCluster:
-    """A FactSource that knows no namespaces but the configuration's, and cannot check authorizations."""
+    """A FactSource that knows the namespaces of the configuration, and cannot check authorizations."""
+
+    def __init__(self, namespaces: Mapping[str, Labels] = NO_NAMESPACES) -> None:
+        self.namespaces = namespaces
 
     def look_up(self, lookup: Lookup, found: Callable[[Fact], None]) -> None:
         """Find nothing."""

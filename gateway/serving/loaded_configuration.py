@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Optional, Protocol
 
-from gateway.cluster.facts import ClusterFacts
 from gateway.engine.availability import UnavailablePolicy, unavailable_policies
 from gateway.engine.plan import Described, Plan
 from gateway.engine.policy_caller import PolicyCaller
@@ -51,7 +50,7 @@ class LoadedConfiguration:
         before: Optional["LoadedConfiguration"] = None,
         caching: Callable[[Workers], PolicyCaller] | None = None,
         changed: Callable[[], object] = lambda: None,
-        facts: ClusterFacts | None = None,
+        facts: FactSource | None = None,
     ) -> None:
         if configuration.fatal:
             raise ValueError("a configuration whose chain is not known must not be served")
@@ -74,9 +73,9 @@ class LoadedConfiguration:
         self.policy_caller: PolicyCaller = self.workers if caching is None else caching(self.workers)
         self.uncached: PolicyCaller = self.workers
         """Calls the workers of policies that have no cache."""
-        self.facts: FactSource = facts or NotInCluster()
+        self.facts: FactSource = facts or NotInCluster(configuration.namespaces)
         """Looks up what a review needs to know of the cluster."""
-        self.namespaces = configuration.namespaces if facts is None else facts.namespaces
+        self.namespaces = self.facts.namespaces
         """The labels of the namespaces that need no lookup, by name. In a cluster, Namespace documents are ignored."""
         self._changed = changed
         self._plans = Plans(configuration, self.entries, shadows=self.workers.shadows.availabilities)

@@ -3,7 +3,7 @@
 import asyncio
 import copy
 
-from gateway.cluster.client import ApiError
+from gateway.cluster.errors import ApiError
 
 
 class FakeApi:

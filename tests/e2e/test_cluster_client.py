@@ -5,7 +5,8 @@ import contextlib
 
 import pytest
 
-from gateway.cluster.client import ApiError, KubeconfigError, KubernetesClient, collection_path, object_path
+from gateway.cluster.client import KubernetesClient, collection_path, object_path
+from gateway.cluster.errors import ApiError, KubeconfigError
 from gateway.cluster.reflector import Reflector
 from tests.e2e.api_server import JANE
 from tests.e2e.objects import config_map
