@@ -45,6 +45,17 @@ _COLLECT_AFTER: Final = 20_000
 which reference counting frees; at the default threshold of 700 a collection ran every other review and took 3 % of the
 time."""
 
+_REFUSED: Final = (
+    SourceError,
+    CacheError,
+    CredentialError,
+    TlsError,
+    CertificateError,
+    ListenError,
+    KubeconfigError,
+)
+"""What refuses a start: their texts say what to do."""
+
 
 def run(policies: tuple[Path, ...], **values: Any) -> None:
     """See the command."""
@@ -106,7 +117,15 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     except StrictError as error:
         report_errors(each for each in error.errors if each not in configuration.errors)
         fail(f"not served: {counted(len(error.errors))} in the configuration with --strict", WRONG_CONFIGURATION)
-    except (SourceError, CacheError, CredentialError, TlsError, CertificateError, ListenError, KubeconfigError) as error:
+    except (
+        SourceError,
+        CacheError,
+        CredentialError,
+        TlsError,
+        CertificateError,
+        ListenError,
+        KubeconfigError,
+    ) as error:
         fail(str(error), COULD_NOT)
     finally:
         stop_logs()
