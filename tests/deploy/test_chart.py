@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from importlib.metadata import version
 
 import pytest
 import yaml
@@ -168,12 +169,30 @@ def test_memory_is_left_beside_the_budget(objects):
 
 
 @pytest.mark.parametrize("values", RENDERED)
-def test_no_pod_has_a_token(objects, values):
-    """Nothing in the chart calls the Kubernetes API, so no pod has credentials for it, and no role exists."""
+def test_only_who_calls_the_api_has_a_token(objects, values):
+    """The gateway has one with `--cluster` only, and with it a role; workers never have one."""
     everything = objects(values)
     assert all(each["automountServiceAccountToken"] is False for each in pods(everything))
     assert only(everything, "ServiceAccount")["automountServiceAccountToken"] is False
-    assert [each["kind"] for each in everything if "Role" in each["kind"]] == []
+    uses_it = "--cluster" in pod(everything)["containers"][0]["args"]
+    with_token = [spec for spec in pods(everything) if "serviceAccountToken" in str(spec["volumes"])]
+    assert with_token == ([pod(everything)] if uses_it else [])
+    assert any(each["kind"] == "ClusterRoleBinding" for each in everything) is uses_it
+    assert any(each["kind"] == "FlowSchema" for each in everything) is uses_it
+
+
+def test_the_role_has_no_wildcard(objects):
+    """Every verb and resource is named."""
+    rules = [rule for each in objects("everything") if each["kind"].endswith("Role") for rule in each["rules"]]
+    assert rules
+    assert [rule for rule in rules if "*" in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]] == []
+
+
+def test_the_versions_are_the_gateways(objects):
+    """The chart is released with the gateway, under its version."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["version"] == chart["appVersion"] == version(NAME)
+    assert pod(objects())["containers"][0]["image"].endswith(f":{version(NAME)}")
 
 
 @pytest.mark.parametrize("values", RENDERED)

@@ -1,5 +1,6 @@
 """The rendered pod as the kubelet would start it, without a container: its volumes as files, its arguments, `serve`."""
 
+import json
 import socket
 import ssl
 
@@ -19,6 +20,7 @@ SEAL_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
 OWN_FILES = {"namespaces.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: t}}\n"}
 """What is in a ConfigMap that is not the chart's."""
 NO_REDIS = "redis://127.0.0.1:1"
+NO_API_SERVER = "https://127.0.0.1:1"
 
 
 @pytest.fixture
@@ -96,12 +98,34 @@ class Pod:
             flag, _, value = each.partition("=")
             if flag in {"--listen", "--admin-listen"}:
                 yield f"{flag}=127.0.0.1:0"
+            elif flag == "--cluster":
+                yield f"--kubeconfig={self._kubeconfig()}"
             else:
                 yield f"{flag}={self.root}{value}" if value.startswith("/") else each
+
+    def _kubeconfig(self):
+        """Instead of the service account: of an API server that is not there."""
+        path = self.root / "kubeconfig"
+        named = {
+            "name": "x",
+            "cluster": {"server": NO_API_SERVER},
+            "context": {"cluster": "x", "user": "x"},
+            "user": {},
+        }
+        content = {"apiVersion": "v1", "kind": "Config", "current-context": "x"}
+        path.write_text(json.dumps(content | {kind: [named] for kind in ("clusters", "contexts", "users")}))
+        return path
 
     def environment(self):
         """The container's variables; those from Secrets are of a Redis that is not there."""
         return {each["name"]: each.get("value", NO_REDIS) for each in self.container.get("env", ())}
+
+    def probes(self, gateway):
+        """What the kubelet's requests get, by path."""
+        kinds = ("startupProbe", "livenessProbe", "readinessProbe")
+        paths = {self.container[kind]["httpGet"]["path"] for kind in kinds}
+        assert {self.container[kind]["httpGet"]["port"] for kind in kinds} == {"admin"}
+        return {path: gateway.page(path)[0] for path in paths}
 
     def client(self, port):
         """kube-apiserver, with its certificate."""
@@ -111,10 +135,10 @@ class Pod:
 
 
 def test_a_pod_without_policies_is_ready(tmp_path, serve):
-    """With the default values and a certificate, the gateway is ready, and lets everything pass."""
+    """With the default values and a certificate, the gateway is ready, and lets everything pass; the API server is away."""
     pod = Pod(tmp_path, template())
     gateway = serve(*pod.arguments(), env=pod.environment()).ready()
-    assert gateway.page("/readyz")[0] == 200
+    assert pod.probes(gateway) == {"/livez": 200, "/readyz": 200}
     with pod.client(gateway.port) as client:
         assert client.send(message(recording("pod-create.1v"))).response["allowed"] is True
 
@@ -127,7 +151,7 @@ def test_a_pod_with_everything_judges(tmp_path, serve, worker):
     (container,) = deployment(pod.objects, f"{NAME}-samples")["containers"]
     worker(*(each["value"] for each in container["env"] if each["name"] == "ADMISSION_WORKER_LISTEN"))
     gateway = serve(*pod.arguments(), env=pod.environment()).ready()
-    assert gateway.page("/readyz")[0] == 200
+    assert pod.probes(gateway) == {"/livez": 200, "/readyz": 200}
     with pod.client(gateway.port) as client:
         status = client.send(message(recording("pod-create.1v"))).response["status"]
     assert status["code"] == 403

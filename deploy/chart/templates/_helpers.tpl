@@ -29,6 +29,13 @@ labels:
   {{- include "gateway.labels" . | nindent 2 }}
 {{- end -}}
 
+{{/* The same of an object outside of namespaces. */}}
+{{- define "gateway.clusterMetadata" -}}
+name: {{ index . 2 | quote }}
+labels:
+  {{- include "gateway.labels" . | nindent 2 }}
+{{- end -}}
+
 {{- define "gateway.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
