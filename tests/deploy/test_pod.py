@@ -16,6 +16,12 @@ from tests.traffic import recording
 
 __all__ = ["serve"]
 
+CREDENTIALS = {
+    "bearer-tokens": "a-token-of-at-least-32-characters-0\n",
+    "basic-auth": "kube-apiserver:a-password-of-32-characters-00000\n",
+    "path-secrets": "a-secret-of-at-least-32-characters-1\n",
+    "admin-tokens": "a-token-of-at-least-32-characters-2\n",
+}
 SEAL_KEY = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
 OWN_FILES = {"namespaces.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: t}}\n"}
 """What is in a ConfigMap that is not the chart's."""
@@ -86,7 +92,7 @@ class Pod:
         pair = self.server.issue(f"{NAME}.{NAME}.svc", "localhost")
         return {
             "tls": {"tls.crt": pair.certificate.decode(), "tls.key": pair.key.decode()},
-            "client-ca": {"ca.crt": self.callers.pem.decode()},
+            "callers": {"ca.crt": self.callers.pem.decode(), **CREDENTIALS},
             "seal": {"seal.keys": SEAL_KEY},
         }.get(volume["name"], {})
 
@@ -135,7 +141,7 @@ class Pod:
 
 
 def test_a_pod_without_policies_is_ready(tmp_path, serve):
-    """With the default values and a certificate, the gateway is ready, and lets everything pass; the API server is away."""
+    """With the default values and a certificate, the gateway is ready, though it cannot reach the API server."""
     pod = Pod(tmp_path, template())
     gateway = serve(*pod.arguments(), env=pod.environment()).ready()
     assert pod.probes(gateway) == {"/livez": 200, "/readyz": 200}

@@ -1,11 +1,16 @@
 """What helm renders, as a real kube-apiserver sees it: each object by a dry run."""
 
+import json
+import re
+
 import pytest
 import yaml
 
 from tests.deploy.chart import NAME, RENDERED
 from tests.e2e.client import APPLY, Client, eventually
-from tests.e2e.objects import namespace
+from tests.e2e.objects import config_map, namespace
+from tests.e2e.policies import CONFIG_MAPS, denies
+from tests.integration.running import until
 
 OF_OTHERS = {
     "monitoring.coreos.com": ("ServiceMonitor", "PrometheusRule"),
@@ -88,3 +93,43 @@ async def test_the_dry_run_finds_what_is_wrong(client):
     reply = await applied(client, wrong, dryRun="All")
     assert reply.code == 201
     assert "seccompProfile" in reply.warnings[0]
+
+
+async def test_the_gateway_may_do_what_it_does(client, cluster, api_server, tmp_path):
+    """With the token of its service account it knows namespaces and authorizations, at the chart's priority level."""
+    everything = {each["kind"]: each for each in objects(None)}
+    for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "PriorityLevelConfiguration", "FlowSchema"):
+        assert (await applied(client, everything[kind])).code in {200, 201}
+    file = api_server.kubeconfig(tmp_path)
+    config = json.loads(file.read_text())
+    config["users"][0]["user"]["token"] = await token(client)
+    file.write_text(json.dumps(config))
+    assert (await client.apply(namespace(cluster.namespace, labels={"team": "a"}))).code == 200
+    policy = denies(
+        "no",
+        rules=CONFIG_MAPS,
+        namespaceSelector={"matchLabels": {"team": "a"}},
+        matchConditions=[{"name": "admin", "expression": "authorizer.path('/metrics').check('get').allowed()"}],
+    )
+    gateway = await cluster.enforce("--kubeconfig", file, validating=[policy])
+
+    async def refused():
+        # kube-apiserver learns of a new role a moment later.
+        return (await cluster.create(config_map(), dryRun="All")).code == 403
+
+    await eventually(refused)
+    await until(lambda: gateway.metric("cluster_watch_open") == 1)
+    name = everything["FlowSchema"]["metadata"]["name"]
+    metrics = (await client.send("GET", "/metrics")).message
+    assert re.search(
+        rf'^apiserver_flowcontrol_dispatched_requests_total{{flow_schema="{name}".* [1-9]', metrics, re.MULTILINE
+    )
+
+
+async def token(client):
+    """The token that the kubelet would give to the pod."""
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    path = f"/api/v1/namespaces/{NAME}/serviceaccounts/{NAME}/token"
+    reply = await client.send("POST", path, request)
+    assert reply.code == 201, reply
+    return reply.body["status"]["token"]
