@@ -12,7 +12,7 @@ from gateway.engine.plan import UnavailableReason
 from gateway.reasons import Reason
 from gateway.serving.refusals import STATUS, Refusal
 from gateway.telemetry.events import CONFIGURED, Metric
-from gateway.telemetry.labels import ConsumerEvent, WorkerEvent
+from gateway.telemetry.labels import ConsumerEvent, RegistrationState, WorkerEvent
 from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, BUCKETS, CLUSTER, GATEWAY, NOT_A_REVIEW, PREFIX, REDIS
 
 _CONFIGURED: Final = {
@@ -73,6 +73,8 @@ def page(_root: Path) -> str:
                 table(("Metric", "Label", "Values"), [row for metric in metrics for row in _values(metric)]),
                 "## What happens with workers",
                 table(("`event`", "Counted when"), _meanings(WorkerEvent)),
+                "## The registration",
+                table(("`state`", "Meaning"), _meanings(RegistrationState)),
                 "## Requests without a review",
                 _REFUSED,
                 table(("`reason`", "Status", "Counted when"), _refusals()),

@@ -51,7 +51,14 @@ class Sender(Protocol):
     """A KubernetesClient, as far as it is used here."""
 
     async def send(
-        self, method: str, path: str, body: Any = None, *, query: Query | None = None, content_type: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Query | None = None,
+        content_type: str = JSON,
+        accept: str = JSON,
     ) -> Any:
         """See KubernetesClient."""
 

@@ -44,6 +44,31 @@ class CacheEvent(StrEnum):
     """A verdict was not written to Redis: Redis is skipped, or too many writes wait."""
 
 
+class RegistrationState(StrEnum):
+    """What became of the registration at this replica's last look."""
+
+    CONFLICT = "conflict"
+    """The objects of this name belong to another gateway."""
+
+    FAILED = "failed"
+    """The Kubernetes API cannot be read or written."""
+
+    REFUSED = "refused"
+    """The configuration has errors, or the API server refused the dry run: what was registered stays."""
+
+    REGISTERED = "registered"
+    """This replica leads, and what is registered is equal to the configuration in force."""
+
+    STANDBY = "standby"
+    """Another replica leads."""
+
+    SUSPENDED = "suspended"
+    """An object was deleted or annotated, or by `uninstall`: no replica touches the registration until `resume`."""
+
+    WAITING = "waiting"
+    """Not all replicas serve the entries that are to be registered."""
+
+
 class WorkerEvent(StrEnum):
     """An event of a worker."""
 

@@ -13,7 +13,14 @@ from gateway.engine.plan import UnavailableReason
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
 from gateway.telemetry.events import CONFIGURED, Kind, Metric, always
-from gateway.telemetry.labels import LIMIT_OF, CacheEvent, ConsumerEvent, LookupResult, WorkerEvent
+from gateway.telemetry.labels import (
+    LIMIT_OF,
+    CacheEvent,
+    ConsumerEvent,
+    LookupResult,
+    RegistrationState,
+    WorkerEvent,
+)
 
 PREFIX: Final = "admission_gateway_"
 
@@ -324,7 +331,11 @@ CLUSTER_WATCH_OPEN: Final = _gauge(
     "cluster_watch_open", "Whether a watch of the Kubernetes API is open: what is known is up to date."
 )
 
-CLUSTER: Final = (CLUSTER_LOOKUPS, CLUSTER_WATCH_OPEN)
+REGISTRATION_STATE: Final = _gauge(
+    "registration_state", "1 for the state of the registration, as this replica sees it.", state=RegistrationState
+)
+
+CLUSTER: Final = (CLUSTER_LOOKUPS, CLUSTER_WATCH_OPEN, REGISTRATION_STATE)
 """Of a gateway with ``--cluster``."""
 
 REDIS: Final = (CACHE_SEAL_FAILURES, CACHE_REDIS_ERRORS, CACHE_REDIS_SKIPPED)

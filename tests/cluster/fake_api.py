@@ -12,12 +12,17 @@ class FakeApi:
     def __init__(self):
         self.objects = {}
         self.writes = 0
+        self.refused = None
 
     def client(self, faults=lambda: (0.0, None, 0.0)):
         return FakeClient(self, faults)
 
     def apply(self, method, path, body, query):
         collection, _, name = path.rpartition("/")
+        if method == "GET" and path.endswith("/leases"):
+            return self._list(path, query)
+        if method == "PATCH" and query and "force" in query and path not in self.objects:
+            method, path = "POST", collection
         if method == "POST":
             collection, name = path, body["metadata"]["name"]
             path = f"{collection}/{name}"
@@ -28,18 +33,29 @@ class FakeApi:
             raise ApiError(f"{method} {path}", 404, "NotFound", "not found")
         if method == "GET":
             return copy.deepcopy(stored)
-        version = body["metadata"].get("resourceVersion") if body else None
-        if stored is not None and version and version != stored["metadata"]["resourceVersion"]:
-            raise ApiError(f"{method} {path}", 409, "Conflict", "the object has been modified")
+        self._check(path, body)
         if method == "DELETE":
             return self.objects.pop(path)
         made = copy.deepcopy(body) if method in {"POST", "PUT"} else _merged(stored, body)
+        if self.refused is not None and (error := self.refused(method, path, made)):
+            raise error
         self.writes += 1
         made["metadata"]["resourceVersion"] = str(self.writes)
         made["metadata"].setdefault("uid", f"uid-{self.writes}")
         if "dryRun" not in (query or {}):
             self.objects[path] = made
         return copy.deepcopy(made)
+
+    def _list(self, path, query):
+        items = [copy.deepcopy(value) for key, value in self.objects.items() if key.startswith(f"{path}/")]
+        label = (query or {}).get("labelSelector")
+        return {"items": [each for each in items if not label or label in (each["metadata"].get("labels") or {})]}
+
+    def _check(self, path, body):
+        """A resource version that is sent must be the stored one."""
+        sent = (body.get("metadata") or body.get("preconditions")).get("resourceVersion") if body else None
+        if sent and path in self.objects and sent != self.objects[path]["metadata"]["resourceVersion"]:
+            raise ApiError(path, 409, "Conflict", "the object has been modified")
 
 
 class FakeClient:
@@ -55,6 +71,7 @@ class FakeClient:
         self.sent.append((method, path))
         # What was sent takes effect even if nobody waits for the response any more.
         effect = asyncio.ensure_future(self._effect(method, path, body, query, before, error))
+        effect.add_done_callback(lambda done: done.cancelled() or done.exception())
         result = await asyncio.shield(effect)
         await asyncio.sleep(after)
         if error == "after":
