@@ -234,26 +234,23 @@ def _of_cluster() -> Iterator[Probe]:
     yield make("CREATE", CONFIG_MAP, controller("root-ca-cert-publisher"), "kube-root-ca.crt")
 
     make = _Group(what="the API server's own objects", because="its settings and new APIs do not take effect").probe
-    group, version = "admission-gateway.dev", "v1alpha1"
-    yield make(
-        "UPDATE",
-        API_SERVICE,
-        API_SERVER,
-        f"{version}.{group}",
-        {"spec": {"group": group, "version": version, "groupPriorityMinimum": 1000, "versionPriority": 100}},
-    )
+    served = {"spec": {"group": "apps", "version": "v1", "groupPriorityMinimum": 17800, "versionPriority": 15}}
+    yield make("UPDATE", API_SERVICE, API_SERVER, "v1.apps", served)
     flow = {"spec": {"priorityLevelConfiguration": {"name": "global-default"}, "matchingPrecedence": 9000}}
     yield make("CREATE", FLOW_SCHEMA, API_SERVER, "doctor", flow)
 
     make = _Group(what="repairs", because="an administrator cannot repair access or upgrade the gateway").probe
     yield make("CREATE", ROLE, ADMINISTRATOR, "doctor", {"rules": []})
-    yield make("CREATE", CRD, ADMINISTRATOR, f"workers.{group}", {"spec": _crd_spec(group, version)})
+    yield make("CREATE", CRD, ADMINISTRATOR, "doctors.admission-gateway.dev", {"spec": _CRD_SPEC})
     make = _Group(what="repairs", because="no node can join by a bootstrap token", namespace=KUBE_SYSTEM).probe
     yield make("CREATE", SECRET, ADMINISTRATOR, "bootstrap-token-abcdef")
 
 
-def _crd_spec(group: str, version: str) -> dict[str, Any]:
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    names = {"kind": "Worker", "plural": "workers", "singular": "worker", "listKind": "WorkerList"}
-    versions = [{"name": version, "served": True, "storage": True, "schema": schema}]
-    return {"group": group, "scope": "Cluster", "names": names, "versions": versions}
+_CRD_SPEC: Final = {
+    "group": "admission-gateway.dev",
+    "scope": "Cluster",
+    "names": {"kind": "Doctor", "plural": "doctors", "singular": "doctor", "listKind": "DoctorList"},
+    "versions": [
+        {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+    ],
+}

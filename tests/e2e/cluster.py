@@ -141,6 +141,21 @@ class Cluster:
             await self.apply_webhooks(obj, self.namespace, self.other, *others)
         self._registered += await _in_force(self.client, f"{self.namespace}-{len(self._registered)}")
 
+    async def register_everywhere(self, port, *flags):
+        """Register the policies at this port as `render` prints them, for all namespaces: only for a test's time."""
+        for obj in await asyncio.to_thread(self._render, port, *flags):
+            reply = await self.client.apply(obj)
+            assert reply.code in {200, 201}, reply
+            self._registered.append(obj)
+        self._registered += await _in_force(self.client, f"{self.namespace}-everywhere")
+
+    async def unregister(self):
+        """Take the webhooks away, and wait until that is in force."""
+        removed, self._registered = self._registered, []
+        for obj in removed:
+            await self.client.delete(obj)
+        self._registered += await _in_force(self.client, f"{self.namespace}-removed")
+
     async def apply_webhooks(self, obj, *namespaces):
         """Register webhooks for these namespaces; what is in force is only known after ``register``."""
         selected = {"key": _NAME_LABEL, "operator": "In", "values": list(namespaces)}
@@ -153,8 +168,18 @@ class Cluster:
     def _hooks(self):
         return ["--hooks-dir", self.hooks] if self.hooks else []
 
-    def _render(self, port):
-        command = [COMMAND, "render", self.policies, *self._hooks(), "--name", self.namespace, "--output", "json"]
+    def _render(self, port, *flags):
+        command = [
+            COMMAND,
+            "render",
+            self.policies,
+            *self._hooks(),
+            "--name",
+            self.namespace,
+            "--output",
+            "json",
+            *flags,
+        ]
         place = ["--service", f"{SERVICE_NAMESPACE}/{SERVICE}:{port}", "--ca-bundle", self._ca_file]
         done = subprocess.run([*command, *place], capture_output=True, check=True)
         printed = json.loads(done.stdout)
