@@ -11,6 +11,18 @@ from cryptography.x509.oid import NameOID
 
 DAY = timedelta(days=1)
 
+_SIGNS = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
 
 def now():
     """The time, to the second, as certificates have it."""
@@ -37,7 +49,10 @@ class Authority:
     def __init__(self, name="authority", *, begins=None, ends=None):
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _subject(name)
+        # Key identifiers and usage are what Python verifies since 3.13 (VERIFY_X509_STRICT).
+        self._identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
         builder = _builder(self._name, self._name, self._key, begins, ends)
+        builder = builder.add_extension(self._identifier, critical=False).add_extension(_SIGNS, critical=True)
         constraints = x509.BasicConstraints(ca=True, path_length=None)
         self._certificate = builder.add_extension(constraints, critical=True).sign(self._key, hashes.SHA256())
         self.pem = self._certificate.public_bytes(serialization.Encoding.PEM)
@@ -48,7 +63,8 @@ class Authority:
         builder = _builder(_subject(subject), self._name, key, begins, ends)
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_general, names))), critical=False)
-        certificate = builder.sign(self._key, hashes.SHA256())
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(self._identifier)
+        certificate = builder.add_extension(issuer, critical=False).sign(self._key, hashes.SHA256())
         return Pair(certificate.public_bytes(serialization.Encoding.PEM), private_pem(key))
 
 

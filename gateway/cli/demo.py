@@ -50,6 +50,7 @@ def run(**values: Any) -> None:
             admin_listen=values["admin_listen"],
             tls_dev_dir=values["tls_dev_dir"],
             worker_startup_timeout=15.0,
+            drain_seconds=0.0,
         )
         once = values["once"] or bool(os.environ.get("CI"))
         answered = uvloop.run(_show(configuration, settings, reviews, once=once))

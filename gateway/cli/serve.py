@@ -98,6 +98,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             worker_startup_timeout=values["worker_startup_timeout"],
             drain_seconds=values["drain"],
             shutdown_delay_seconds=values["shutdown_delay"],
+            max_connection_age_seconds=values["max_connection_age"],
             strict=values["strict"],
             reload_interval_seconds=values["reload_interval"],
             cluster=values["cluster"] or values["kubeconfig"] is not None,
@@ -158,8 +159,14 @@ def _certificate(values: dict[str, Any], server: Server) -> tuple[Path | None, P
 async def _serve(gateway: Gateway) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="gateway"))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+    def interrupt() -> None:
+        # Ctrl-C in a terminal: no endpoint leads here, and the user waits.
+        gateway.drain_seconds = 0.0
+        stop.set()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
     started = await start_unless(stop, gateway)
     if started is None:

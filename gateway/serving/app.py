@@ -7,6 +7,7 @@ admin listener last.
 """
 
 import asyncio
+import math
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,6 +80,8 @@ class Gateway:
 
     Raises:
         CacheError, CredentialError: files or an address in the settings that cannot be used.
+
+    ``drain_seconds`` is how long ``stop`` drains at most; it may be changed until then.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Gateway:
         watched: WatchedSource | None = None,
     ) -> None:
         self.settings = settings
+        self.drain_seconds = settings.drain_seconds
         self.metrics = metrics or Metrics()
         self.certificates: DevelopmentCertificates | None = None
         if settings.redis:
@@ -213,7 +217,8 @@ class Gateway:
             await self.cache.start()
             await self._rollout.start()
             self._refuse_errors_if_strict()
-            front = await self.front.start(*self.settings.listen, certificate.context)
+            max_age = self.settings.max_connection_age_seconds or math.inf
+            front = await self.front.start(*self.settings.listen, certificate.context, max_connection_age=max_age)
         except BaseException:
             await self._close()
             raise
@@ -250,13 +255,13 @@ class Gateway:
         return self.settings.tls_cert, self.settings.tls_key
 
     async def stop(self, *, drain: bool = True) -> None:
-        """Stop: serve until no client is connected, or for ``drain_seconds``; then release everything.
+        """Stop: serve until no client is connected, as ``HttpServer.drain`` does; then release everything.
 
         Without ``drain``, clients are not waited for: reviews in flight are decided at once, by their failure policies.
         """
         self._replays.stop()
         if drain:
-            await self.front.drain(self.settings.drain_seconds, at_least=self.settings.shutdown_delay_seconds)
+            await self.front.drain(self.drain_seconds, at_least=self.settings.shutdown_delay_seconds)
         self._routes.not_ready = NOT_SERVING
         if not drain:
             self._judge.break_off("the gateway had to stop at once; try again, another replica may serve")
@@ -279,7 +284,9 @@ class Gateway:
     def _checks(self) -> dict[str, str | None]:
         """The readiness checks: configuration and certificate; never workers."""
         certificate = self._certificate.problem() if self._certificate is not None else "there is none yet"
-        checks = {"configuration": self._routes.not_ready, "certificate": certificate}
+        # As kube-apiserver's: balancers stop sending connections while reviews are still answered.
+        shutdown = "the gateway is shutting down" if self.front.draining else None
+        checks = {"configuration": self._routes.not_ready, "certificate": certificate, "shutdown": shutdown}
         # These never fail, but carry notes: without Redis everything works, with more calls to workers, and without the
         # Kubernetes API with what is known of it.
         noted = {
@@ -334,7 +341,7 @@ async def serve_until(stop: asyncio.Event, gateway: Gateway) -> None:
     """Serve a started gateway until ``stop`` is set, then drain; when ``stop`` is set again, stop at once."""
     await stop.wait()
     stop.clear()
-    _LOG.info("stopping: serving until no client is connected", seconds=gateway.settings.drain_seconds)
+    _LOG.info("stopping: serving until no client is connected", seconds=gateway.drain_seconds)
     draining = asyncio.create_task(gateway.stop())
     timeout = asyncio.create_task(stop.wait())
     await asyncio.wait((draining, timeout), return_when=asyncio.FIRST_COMPLETED)

@@ -9,6 +9,8 @@ among them marks where the parser failed.
 """
 
 import asyncio
+import math
+import random
 import ssl
 from typing import Any, Final
 
@@ -20,6 +22,11 @@ from gateway.serving.limits import Limits
 from gateway.serving.refusals import Note, Refusal, answer, quote, raw_answer
 
 _LOG: Final = structlog.get_logger(__name__)
+
+
+_AGE_JITTER: Final = 0.1
+"""The share by which a connection's maximum age varies, as gRPC's MAX_CONNECTION_AGE: an API server's 25 connections,
+opened together, would otherwise all be replaced together."""
 
 
 class MalformedBody(Exception):  # noqa: N818 - set on the body's reader, which turns it into a refusal
@@ -34,9 +41,21 @@ class Connection(web.RequestHandler):
     is cancelled, and ``review`` is None. ``client_names`` are the names of the client's certificate, None without one.
     """
 
-    __slots__ = ("_half_since", "_limits", "_note", "_rejected", "_stuck_since", "awaited", "client_names", "review")
+    __slots__ = (
+        "_expires",
+        "_half_since",
+        "_limits",
+        "_note",
+        "_rejected",
+        "_stuck_since",
+        "awaited",
+        "client_names",
+        "review",
+    )
 
-    def __init__(self, server: "Connections", *, loop: asyncio.AbstractEventLoop, limits: Limits, note: Note) -> None:
+    def __init__(
+        self, server: "Connections", *, loop: asyncio.AbstractEventLoop, limits: Limits, note: Note, max_age: float
+    ) -> None:
         options: dict[str, Any] = {
             "access_log": None,
             "auto_decompress": False,
@@ -56,6 +75,13 @@ class Connection(web.RequestHandler):
         self._rejected = False
         self._half_since: float | None = None
         self._stuck_since: float | None = None
+        # A reply ends an expired connection. Nothing else does: a client may use an idle one at the same moment.
+        self._expires = loop.time() + max_age * random.uniform(1 - _AGE_JITTER, 1 + _AGE_JITTER)  # noqa: S311 - guards nothing
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether it has reached its maximum age."""
+        return self._loop.time() >= self._expires
 
     @property
     def peer(self) -> str:
@@ -182,14 +208,18 @@ class _FinalResponse(web.Response):
 
 
 class Connections(web.Server):
-    """The connections of one listener, and the handler of their requests. Create and use it in a running loop."""
+    """The connections of one listener, and the handler of their requests. Create and use it in a running loop.
 
-    def __init__(self, handler: Any, *, limits: Limits, note: Note) -> None:
+    ``max_age``: seconds after which a connection is expired, more or less; the handler ends it with a reply.
+    """
+
+    def __init__(self, handler: Any, *, limits: Limits, note: Note, max_age: float = math.inf) -> None:
         # handler_cancellation: a connection that closes cancels its handler. "Client gone: apiserver closes the webhook
         # connection within 1 ms", so a close means that no client waits for the review any more.
         super().__init__(handler, handler_cancellation=True)
         self._limits = limits
         self._note = note
+        self._max_age = max_age
         self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
         self._none_open = asyncio.Event()
         self._none_open.set()
@@ -198,7 +228,7 @@ class Connections(web.Server):
 
     def __call__(self) -> Connection:
         """Create the protocol of a new connection."""
-        return Connection(self, loop=self._loop, limits=self._limits, note=self._note)
+        return Connection(self, loop=self._loop, limits=self._limits, note=self._note, max_age=self._max_age)
 
     @property
     def open(self) -> int:

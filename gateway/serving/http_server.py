@@ -12,12 +12,14 @@
 ``refusals`` has statuses and texts. After a refusal the connection stays open if the whole request has arrived; if not,
 the server reads and discards the rest of the body, and then closes the connection.
 
-Draining: "a POST that meets a server-side close is not retried" by kube-apiserver. So the server closes no connection
-while it drains: it serves, idle connections stay open, and each answer has ``Connection: close``, until there are no
-connections or the time to drain is over.
+"A POST that meets a server-side close is not retried" by kube-apiserver, while ``Connection: close`` on a reply is
+clean. So the server ends a connection with a reply only: one that has reached its maximum age with its next reply, and
+while it drains each with its next reply. Draining, it accepts new connections and leaves idle ones open, until there
+are none or the time to drain is over.
 """
 
 import asyncio
+import math
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,7 +42,7 @@ from gateway.serving.plans import Target
 from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
 from gateway.serving.route_table import RouteTable, is_healthy, requested, require_review, traceparent, unknown
 from gateway.telemetry.events import Events, NoEvents
-from gateway.telemetry.table import HTTP_REQUESTS_REJECTED, LIMIT_HITS
+from gateway.telemetry.table import CONNECTIONS_ENDED, DRAIN, HTTP_REQUESTS_REJECTED, LIMIT_HITS, MAX_AGE
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -93,7 +95,7 @@ class HttpServer:
         routes: the paths that can be called.
         authentication: which clients may call; None: all.
         limits: every bound.
-        events: counts what was refused, and by which limits.
+        events: counts what was refused, and by which limits, and the connections that were ended.
     """
 
     def __init__(
@@ -123,9 +125,14 @@ class HttpServer:
         """The number of TLS connections."""
         return self._connections.open if self._connections else 0
 
-    async def start(self, host: str, port: int, context: ssl.SSLContext) -> tuple[str, int]:
-        """Listen; port 0 selects a free port. Returns host and port of the listener. Raises ListenError."""
-        self._connections = Connections(self._handle, limits=self._limits, note=self._note)
+    async def start(
+        self, host: str, port: int, context: ssl.SSLContext, *, max_connection_age: float = math.inf
+    ) -> tuple[str, int]:
+        """Listen; port 0 selects a free port. Returns host and port of the listener. Raises ListenError.
+
+        ``max_connection_age``: seconds, a tenth more or less, after which a reply ends its connection.
+        """
+        self._connections = Connections(self._handle, limits=self._limits, note=self._note, max_age=max_connection_age)
         self._listener = Listener(self._connections, limits=self._limits, note=self._note)
         return await self._listener.open(host, port, context)
 
@@ -133,6 +140,11 @@ class HttpServer:
         """Use this context for new connections."""
         if self._listener is not None:
             self._listener.context = context
+
+    @property
+    def draining(self) -> bool:
+        """Whether it ends each connection with its next reply."""
+        return self._draining
 
     def begin_drain(self) -> None:
         """Close each connection after its next answer from now on; nothing else changes."""
@@ -182,9 +194,19 @@ class HttpServer:
             load.requests -= 1
             if not load.requests:
                 load.idle.set()
-        if self._draining:
+        if self._is_last_reply(cast("Connection", request.protocol)):
             response.force_close()
         return response
+
+    def _is_last_reply(self, connection: Connection) -> bool:
+        """Whether the connection ends with this reply; counts it."""
+        if self._draining:
+            self._events.count(CONNECTIONS_ENDED, DRAIN)
+        elif connection.is_expired:
+            self._events.count(CONNECTIONS_ENDED, MAX_AGE)
+        else:
+            return False
+        return True
 
     async def _answered(self, request: web.BaseRequest) -> web.Response:
         """The answer to a request that passes all checks. Raises Refused."""
@@ -236,10 +258,11 @@ class HttpServer:
 
     async def _refused(self, request: web.BaseRequest, refused: Refused) -> web.StreamResponse:
         """Answer a refusal. If the body is incomplete, read its rest after the answer, then close the connection."""
-        cast("Connection", request.protocol).refused(refused.refusal, refused.text)
+        connection = cast("Connection", request.protocol)
+        connection.refused(refused.refusal, refused.text)
         response = self._refusal(refused)
         complete = request.content.is_eof()
-        if self._draining or not complete:
+        if not complete or self._is_last_reply(connection):
             response.force_close()
         if not complete:
             await response.prepare(request)

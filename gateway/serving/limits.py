@@ -10,6 +10,20 @@ from gateway.bounds import BODY_BYTES, Bounds, budgeted, of_body, tunable
 _API_SERVER_IDLE_SECONDS: Final = 90
 """kube-apiserver's idle timeout for webhook connections. It does not retry a POST if the gateway closes earlier."""
 
+SHUTDOWN_DELAY_SECONDS: Final = 10.0
+"""How long a stopping gateway serves in any case: the time in which clients may still be led here. The EndpointSlice
+controller and its watches take about 1 s, kube-proxy waits up to 1 s between two changes (minSyncPeriod) and takes up
+to 5 s for a large cluster: 7 s, and some for a node that is busy."""
+
+DRAIN_SECONDS: Final = 25.0
+"""How long a stopping gateway serves at most: 5 s less than the 30 s that Kubernetes gives a pod by default. Then it
+closes connections that have been idle for so long that a request in just that moment is unlikely."""
+
+MAX_CONNECTION_AGE_SECONDS: Final = 60.0
+"""A new replica gets connections only as old ones are replaced: within about a minute, as an HPA expects. At 1 ms for a
+TLS handshake, the 100 connections of two API servers with two entries each (25 idle ones per entry) take 0.2 % of a
+core."""
+
 
 class Limits(Bounds):
     """Bounds of one HTTP server. Seconds are floats, all others are counts or bytes; all are greater than zero."""

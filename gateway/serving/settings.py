@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from gateway.caching.limits import CacheLimits
 from gateway.patching.limits import PatchLimits
 from gateway.quoting import Redacted
-from gateway.serving.limits import Limits
+from gateway.serving.limits import DRAIN_SECONDS, MAX_CONNECTION_AGE_SECONDS, SHUTDOWN_DELAY_SECONDS, Limits
 from gateway.transports.limits import TransportLimits
 from gateway.transports.transport_config import TransportConfig
 
@@ -39,9 +39,10 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     ``/hooks/ID`` and ``/healthz``. Empty: there is no directory of hooks."""
     worker_startup_timeout: float = 3.0
     """How long the start waits for workers to be described. A gateway starts even if a worker is unavailable."""
-    drain_seconds: float = 25.0
-    """How long a stopping gateway still serves: less than the 30 s of a pod's terminationGracePeriodSeconds."""
-    shutdown_delay_seconds: float = 0.0
+    drain_seconds: float = DRAIN_SECONDS
+    shutdown_delay_seconds: float = SHUTDOWN_DELAY_SECONDS
+    max_connection_age_seconds: float = MAX_CONNECTION_AGE_SECONDS
+    """0: connections have no maximum age."""
     strict: bool = False
     """Whether errors, in files and those that reached workers report of their policies, refuse the start: for CI."""
     reload_interval_seconds: float = 1.0

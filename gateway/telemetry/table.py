@@ -71,6 +71,10 @@ REFUSALS: Final = (
 
 VERDICTS: Final = ("allow", "deny", "failure")
 
+DRAIN: Final = "drain"
+MAX_AGE: Final = "max_age"
+"""Why a reply ends its connection: the gateway stops, or ``--max-connection-age``."""
+
 RELOADS: Final = ("failed", "invalid", "loaded", "unchanged", "unreadable")
 """The results of a reload, explained in ``gateway.serving.reload``."""
 
@@ -249,6 +253,9 @@ REVIEWS_CANCELED: Final = _counter("reviews_canceled_total", "Reviews canceled b
 REVIEWS_IN_FLIGHT: Final = _gauge("reviews_in_flight", "Reviews being decided.")
 BODY_BYTES_IN_FLIGHT: Final = _gauge("body_bytes_in_flight", "Bytes of their bodies.")
 CONNECTIONS: Final = _gauge("connections", "TLS connections.")
+CONNECTIONS_ENDED: Final = _counter(
+    "connections_ended_total", "Connections that a reply with Connection: close ended.", reason=(DRAIN, MAX_AGE)
+)
 CERTIFICATE_EXPIRATION: Final = _gauge(
     "certificate_expiration_timestamp_seconds", "Unix time at which the TLS certificate of new connections expires."
 )
@@ -310,6 +317,7 @@ GATEWAY: Final = (
     REVIEWS_IN_FLIGHT,
     BODY_BYTES_IN_FLIGHT,
     CONNECTIONS,
+    CONNECTIONS_ENDED,
     CERTIFICATE_EXPIRATION,
     CERTIFICATE_RELOADS,
     CREDENTIAL_RELOADS,

@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import os
+import signal
 import ssl
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -213,8 +214,8 @@ def test_an_unused_gateway_stops_at_once(serve, policies):
 
 
 @asynccontextmanager
-async def draining(serve, tmp_path, trust, review):
-    """A gateway that receives SIGTERM while the worker judges, as ``review`` does; and the client that waits for it."""
+async def draining(serve, tmp_path, trust, review, number=signal.SIGTERM):
+    """A gateway that gets a signal while the worker judges, as ``review`` does; and the client that waits for it."""
     async with scripted("judge", review=review) as target:
         path = tmp_path / "policies.yaml"
         path.write_text(source(workers={"scripted": target}, validating=[policy("judge", timeoutSeconds=30)]))
@@ -225,7 +226,7 @@ async def draining(serve, tmp_path, trust, review):
         client.sendall(REVIEW.replace(b"timeout=10s", b"timeout=30s"))
         async with asyncio.timeout(WAIT_SECONDS):
             await review.called.wait()
-        process.terminate()
+        process.process.send_signal(number)
         await in_thread(process.logged, SECOND_SIGNAL)
         yield process, client
 
@@ -255,6 +256,44 @@ def test_a_draining_gateway_serves_on(serve, policies, trust):
             assert new.send(REVIEW).headers["Connection"] == "close"
         assert other.send(post(b"{}", "/nowhere")).status == 404
     assert process.exit_code() == 0
+
+
+def test_a_gateway_serves_for_its_shutdown_delay(serve, policies, trust):
+    """Without any connection it does not end either: endpoints may still lead clients here. /readyz fails meanwhile."""
+    flags = ("--worker-startup-timeout", 0, "--drain", 600, "--shutdown-delay", 600)
+    process = serve("--policies", policies, *flags).ready()
+    process.terminate()
+    process.logged(SECOND_SIGNAL)
+    status, text = process.page("/readyz")
+    assert (status, "[-]shutdown failed: the gateway is shutting down\n" in text) == (503, True)
+    with Client(process.port, trust) as client:
+        reply = client.send(REVIEW)
+        assert (reply.status, reply.headers["Connection"]) == (200, "close")
+    assert process.metric("connections_ended_total", reason="drain") == 1
+    process.terminate()
+    assert process.exit_code() == 0
+    assert process.internal_errors() == []
+
+
+def test_an_interrupt_waits_for_no_client(serve, policies, trust):
+    """Ctrl-C (SIGINT), with an idle connection: exit code 0 without the drain."""
+    process = serve("--policies", policies, "--worker-startup-timeout", 0, "--drain", 600).ready()
+    with Client(process.port, trust) as idle:
+        assert idle.send(REVIEW).status == 200
+        process.process.send_signal(signal.SIGINT)
+        assert process.exit_code() == 0
+    assert process.internal_errors() == []
+
+
+async def test_an_interrupt_waits_for_reviews(serve, tmp_path, trust):
+    """A review in flight is answered before the end."""
+    review = Gate(deny("at last"))
+    async with draining(serve, tmp_path, trust, review, signal.SIGINT) as (process, client):
+        review.open.set()
+        assert (await client.answer()).response["status"]["message"] == "at last"
+        await client.close()
+        assert await in_thread(process.exit_code) == 0
+        assert process.internal_errors() == []
 
 
 def test_a_second_signal_ends_the_drain(serve, policies, trust):

@@ -79,6 +79,8 @@ class Serving:
                 **os.environ,
                 "ADMISSION_GATEWAY_LISTEN": "127.0.0.1:0",
                 "ADMISSION_GATEWAY_ADMIN_LISTEN": "127.0.0.1:0",
+                # No endpoint leads clients here.
+                "ADMISSION_GATEWAY_SHUTDOWN_DELAY": "0",
             }
             | (env or {}),
         )

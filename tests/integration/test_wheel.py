@@ -199,7 +199,7 @@ def test_the_demonstration(run):
 def test_serve_the_examples(start, examples, tmp_path):
     """It serves, and drains at SIGTERM."""
     listen = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--tls-dev-dir", tmp_path / "tls")
-    process, lines = start("serve", "--policies", examples / "policies", *listen)
+    process, lines = start("serve", "--policies", examples / "policies", *listen, "--shutdown-delay", "0")
     assert lines.find(lambda line: line.startswith("serving https://")) is not None
     process.send_signal(signal.SIGTERM)
     assert process.wait(WAIT_SECONDS) == 0

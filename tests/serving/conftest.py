@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import math
 import socket
 import ssl
 import threading
@@ -167,11 +168,20 @@ def loop(request) -> Iterator[Loop]:
 
 @pytest.fixture
 def serve(loop, certificates) -> Iterator[Callable[..., Served]]:
-    """Start a front: `serve(judge, not_ready=..., entries=..., authentication=..., client_ca=..., **limits)`."""
+    """Start a front: `serve(judge, entries=..., client_ca=..., max_connection_age=..., **limits)`."""
     running = []
     client_context = ssl.create_default_context(cafile=certificates.ca_file)
 
-    def start(judge=None, *, not_ready=None, entries=(), authentication=None, client_ca=None, **limits):
+    def start(
+        judge=None,
+        *,
+        not_ready=None,
+        entries=(),
+        authentication=None,
+        client_ca=None,
+        max_connection_age=math.inf,
+        **limits,
+    ):
         judge = judge or Recorder()
         events = judge if isinstance(judge, Recorder) else Recorder()
         table = routes(not_ready, entries)
@@ -189,7 +199,7 @@ def serve(loop, certificates) -> Iterator[Callable[..., Served]]:
             [client_ca] if client_ca else (),
             certificate_optional=authentication is not None and authentication.has_other_credentials,
         )
-        address = loop.run(front.start("127.0.0.1", 0, context))
+        address = loop.run(front.start("127.0.0.1", 0, context, max_connection_age=max_connection_age))
         served = Served(loop, front, address, client_context, judge, table)
         running.append(served)
         served.events = events.events

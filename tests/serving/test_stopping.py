@@ -1,12 +1,11 @@
 """The end of a gateway: what goes wrong in it is said."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
 from gateway.serving.app import serve_until
-from gateway.serving.settings import Settings
 
 
 @dataclass
@@ -14,7 +13,7 @@ class Stoppable:
     """A gateway of which only the end is of interest; ``ends`` is what stopping comes to."""
 
     ends: list
-    settings: Settings = field(default_factory=Settings)
+    drain_seconds: float = 0.0
 
     async def stop(self, *, drain=True):
         end = self.ends.pop(0)

@@ -14,7 +14,7 @@ from gateway.cli.commands.transport_options import reaching_options
 from gateway.cli.hook_options import hooks_options, server_options
 from gateway.cli.options import ADDRESS, IN_CLUSTER, SECONDS, SHARE, WITH_REDIS, SectionedCommand, limit_options, option
 from gateway.patching.limits import PatchLimits
-from gateway.serving.limits import Limits
+from gateway.serving.limits import DRAIN_SECONDS, MAX_CONNECTION_AGE_SECONDS, SHUTDOWN_DELAY_SECONDS, Limits
 from gateway.transports.limits import TransportLimits
 
 _CLIENTS: Final = "Who may call; of several credentials of a client, any is enough. Default: every client"
@@ -75,8 +75,25 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     help="Maximum seconds that the startup waits for the workers.",
 )
 @option("--strict", is_flag=True, help="Do not start if the files have an error or a worker reports one: for CI.")
-@option("--drain", type=SECONDS, default=25.0, help="Maximum seconds to continue serving after SIGTERM.")
-@option("--shutdown-delay", type=SECONDS, default=0.0, help="Minimum seconds to continue serving after SIGTERM.")
+@option(
+    "--shutdown-delay",
+    type=SECONDS,
+    default=SHUTDOWN_DELAY_SECONDS,
+    help="Seconds to continue serving after SIGTERM in any case: endpoints may still lead here.",
+)
+@option(
+    "--drain",
+    type=SECONDS,
+    default=DRAIN_SECONDS,
+    help="Maximum seconds to continue serving after SIGTERM, the delay included, while clients are connected.",
+)
+@option(
+    "--max-connection-age",
+    type=SECONDS,
+    default=MAX_CONNECTION_AGE_SECONDS,
+    help="Seconds, a tenth more or less, after which a reply ends its connection: new replicas get their share; "
+    "0: never.",
+)
 @option(
     "--reload-interval",
     type=SECONDS,
@@ -116,8 +133,8 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @server_options
 @limit_options(Limits, TransportLimits, PatchLimits, CacheLimits)
 def serve(policies: tuple[Path, ...], **values: Any) -> None:
-    """Serve the policies in POLICIES, and the hooks in HOOKS_DIR, to kube-apiserver, until SIGTERM or SIGINT; then
-    drain and exit 0.
+    """Serve the policies in POLICIES, and the hooks in HOOKS_DIR, to kube-apiserver, until SIGTERM, then
+    drain, or until SIGINT, then only answer reviews in flight; exit 0.
 
     Changed files are loaded while serving, all together and only if they have no error; SIGHUP loads them immediately.
     """
