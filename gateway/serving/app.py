@@ -10,6 +10,7 @@ import asyncio
 import math
 import secrets
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Optional
 
@@ -37,6 +38,7 @@ from gateway.serving.route_table import NOT_SERVING, RouteTable
 from gateway.serving.served_certificate import ServedCertificate
 from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow_comparison import ShadowComparison
+from gateway.serving.tls import read_pair
 from gateway.serving.verdict_cache import ServedCache
 from gateway.sources.watching import Source
 from gateway.telemetry.decisions import DecisionLog
@@ -201,7 +203,7 @@ class Gateway:
         """
         interval = self.settings.reload_interval_seconds
         certificate = ServedCertificate(
-            *self._certificate_files(),
+            partial(read_pair, *self._certificate_files()),
             self.settings.client_cas,
             self.metrics,
             certificate_optional=self._access.clients.has_other_credentials,

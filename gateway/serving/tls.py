@@ -14,10 +14,13 @@ reports why, ``/readyz`` fails, and a renewal may follow (``served_certificate``
 gateway does not start.
 """
 
+import os
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final
 
 import structlog
@@ -25,6 +28,8 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from msgspec import Struct
+
+from gateway.certificates.pair import CertificatePair
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -36,36 +41,51 @@ class TlsError(Exception):
 
 
 class Validity(Struct, frozen=True, kw_only=True):
-    """When a certificate is valid: from ``begins`` to ``ends``, both timezone-aware. ``cert``: its file."""
+    """When a certificate is valid: from ``begins`` to ``ends``, both timezone-aware. ``name``: where it is."""
 
-    cert: Path
+    name: str
     begins: datetime
     ends: datetime
 
     def problem(self, now: datetime) -> str | None:
         """Why it is not valid at ``now`` (timezone-aware); None if it is valid."""
-        what = f"TLS certificate {self.cert}"
         if now < self.begins:
-            return f"{what} is valid only from {self.begins.isoformat()}; check this machine's clock"
+            return f"{self.name} is valid only from {self.begins.isoformat()}; check this machine's clock"
         if now > self.ends:
-            return f"{what} expired on {self.ends.isoformat()}; renew it"
+            return f"{self.name} expired on {self.ends.isoformat()}; renew it"
         return None
 
 
-def server_context(
-    cert: Path, key: Path, client_cas: Sequence[Path] = (), *, certificate_optional: bool = False
-) -> ssl.SSLContext:
-    """A context for the HTTP server.
+def read_pair(cert: Path, key: Path) -> CertificatePair:
+    """A pair in files.
 
     ``cert`` is a PEM file with the server's certificate and, after it, the chain up to a CA that clients trust; ``key``
-    the PEM file of its private key, without a password. With ``client_cas`` (PEM, one or more in each), clients must
-    present a certificate of one of them; with ``certificate_optional``, or none.
+    the PEM file of its private key, without a password.
 
     Raises TlsError.
     """
-    certificate = _certificate(cert)
-    _require_pair(certificate, cert, key)
-    _warn(certificate, cert)
+    names = f"TLS certificate {cert}", f"TLS key {key}"
+    return CertificatePair(
+        certificate=_content(cert, names[0], "--tls-cert"),
+        key=_content(key, names[1], "--tls-key"),
+        certificate_name=names[0],
+        key_name=names[1],
+    )
+
+
+def server_context(
+    pair: CertificatePair, client_cas: Sequence[Path] = (), *, certificate_optional: bool = False
+) -> ssl.SSLContext:
+    """A context for the HTTP server.
+
+    With ``client_cas`` (PEM, one or more in each), clients must present a certificate of one of them; with
+    ``certificate_optional``, or none.
+
+    Raises TlsError.
+    """
+    certificate = _certificate(pair)
+    _require_pair(certificate, pair)
+    _warn(certificate, pair)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_TLS12_CIPHERS)
@@ -73,78 +93,91 @@ def server_context(
     context.num_tickets = 0
     context.set_alpn_protocols(["http/1.1"])
     try:
-        # The password is never needed (such a key was refused above), but without one OpenSSL would call the terminal.
-        context.load_cert_chain(cert, key, password="")
+        with _as_file(pair.certificate + b"\n" + pair.key) as file:
+            # The password is never needed (such a key was refused above). Without one OpenSSL would call the terminal.
+            context.load_cert_chain(file, password="")
     except (ssl.SSLError, OSError) as error:
-        raise TlsError(f"TLS certificate {cert} with key {key}: OpenSSL refuses them: {_reason(error)}") from error
+        raise TlsError(
+            f"{pair.certificate_name} with {pair.key_name}: OpenSSL refuses them: {_reason(error)}"
+        ) from error
     for client_ca in client_cas:
         _trust_clients(context, client_ca)
         context.verify_mode = ssl.CERT_OPTIONAL if certificate_optional else ssl.CERT_REQUIRED
     return context
 
 
-def validity_of(cert: Path) -> Validity:
-    """When the first certificate in a PEM file is valid. Raises TlsError if it cannot be read."""
-    return _validity(_certificate(cert), cert)
+def validity_of(pair: CertificatePair) -> Validity:
+    """When the first certificate of a pair is valid. Raises TlsError if it cannot be read."""
+    return _validity(_certificate(pair), pair)
 
 
-def _validity(certificate: x509.Certificate, cert: Path) -> Validity:
-    return Validity(cert=cert, begins=certificate.not_valid_before_utc, ends=certificate.not_valid_after_utc)
+@contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """The path of a file with this content, which OpenSSL wants: in memory where the system has that, else private."""
+    with os.fdopen(os.memfd_create("tls"), "wb") if hasattr(os, "memfd_create") else NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        yield file.name if isinstance(file.name, str) else f"/proc/self/fd/{file.name}"
 
 
-def _warn(certificate: x509.Certificate, cert: Path) -> None:
+def _validity(certificate: x509.Certificate, pair: CertificatePair) -> Validity:
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return Validity(name=pair.certificate_name, begins=begins, ends=ends)
+
+
+def _warn(certificate: x509.Certificate, pair: CertificatePair) -> None:
     """Log in advance what the API server will refuse."""
-    problem = _validity(certificate, cert).problem(datetime.now(UTC))
+    problem = _validity(certificate, pair).problem(datetime.now(UTC))
     if problem is not None:
         _LOG.error("the API server will refuse the gateway's certificate", why=problem)
     try:
         certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
-        why = f"TLS certificate {cert} has no subjectAltName, and its subject does not count; add SERVICE.NAMESPACE.svc"
+        why = (
+            f"{pair.certificate_name} has no subjectAltName, and its subject does not count; add SERVICE.NAMESPACE.svc"
+        )
         _LOG.error("the API server will refuse the gateway's certificate", why=why)
     except ValueError:
         # Extensions that cryptography cannot read may still be good enough for OpenSSL and Go.
         return
 
 
-def _certificate(path: Path) -> x509.Certificate:
-    """The first certificate of a PEM file."""
-    content = _content(path, "TLS certificate", "--tls-cert")
+def _certificate(pair: CertificatePair) -> x509.Certificate:
+    """The first certificate of a pair."""
     try:
-        certificate = x509.load_pem_x509_certificates(content)[0]
+        certificate = x509.load_pem_x509_certificates(pair.certificate)[0]
         certificate.public_key()
     except (ValueError, UnsupportedAlgorithm) as error:
         raise TlsError(
-            f"TLS certificate {path}: no readable PEM certificate in it ({_observed(content)}); it must begin with "
-            "-----BEGIN CERTIFICATE-----"
+            f"{pair.certificate_name}: no readable PEM certificate in it ({_observed(pair.certificate)}); "
+            "it must begin with -----BEGIN CERTIFICATE-----"
         ) from error
     return certificate
 
 
-def _require_pair(certificate: x509.Certificate, cert: Path, key: Path) -> None:
-    content = _content(key, "TLS key", "--tls-key")
+def _require_pair(certificate: x509.Certificate, pair: CertificatePair) -> None:
     try:
-        private = serialization.load_pem_private_key(content, password=None)
+        private = serialization.load_pem_private_key(pair.key, password=None)
     except TypeError as error:
         raise TlsError(
-            f"TLS key {key}: it is protected by a password, which the gateway cannot enter; "
+            f"{pair.key_name}: it is protected by a password, which the gateway cannot enter; "
             "remove it with 'openssl pkey -in FILE -out FILE' and protect the file instead"
         ) from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise TlsError(
-            f"TLS key {key}: no readable PEM private key in it ({_observed(content)}); it must begin with "
-            "-----BEGIN PRIVATE KEY-----"
+            f"{pair.key_name}: no readable PEM private key in it ({_observed(pair.key)}); "
+            "it must begin with -----BEGIN PRIVATE KEY-----"
         ) from error
     if private.public_key() != certificate.public_key():
         raise TlsError(
-            f"TLS key {key}: it does not belong to the first certificate in {cert} "
+            f"{pair.key_name}: it does not belong to the first certificate in {pair.certificate_name} "
             f"(subject {certificate.subject.rfc4514_string()!r}); give the pair that was issued together"
         )
 
 
 def _trust_clients(context: ssl.SSLContext, client_ca: Path) -> None:
     """Accept client certificates of this CA."""
-    content = _content(client_ca, "CA for client certificates", "--client-ca")
+    content = _content(client_ca, f"CA for client certificates {client_ca}", "--client-ca")
     try:
         context.load_verify_locations(cadata=content.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:
@@ -158,9 +191,7 @@ def _content(path: Path, what: str, flag: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise TlsError(
-            f"{what} {path}: {error.strerror or error}; give {flag} a PEM file that this user can read"
-        ) from error
+        raise TlsError(f"{what}: {error.strerror or error}; give {flag} a PEM file that this user can read") from error
 
 
 def _observed(content: bytes) -> str:

@@ -26,7 +26,7 @@ from gateway.serving.http_server import HttpReply, HttpServer
 from gateway.serving.limits import Limits
 from gateway.serving.plans import Target
 from gateway.serving.route_table import RouteTable
-from gateway.serving.tls import server_context
+from gateway.serving.tls import read_pair, server_context
 from gateway.telemetry.table import HTTP_REQUESTS_REJECTED
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
@@ -194,8 +194,7 @@ def serve(loop, certificates) -> Iterator[Callable[..., Served]]:
             events=events,
         )
         context = server_context(
-            certificates.cert_file,
-            certificates.key_file,
+            read_pair(certificates.cert_file, certificates.key_file),
             [client_ca] if client_ca else (),
             certificate_optional=authentication is not None and authentication.has_other_credentials,
         )

@@ -4,13 +4,14 @@ import asyncio
 import os
 import ssl
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from gateway.serving.http_server import HttpServer
 from gateway.serving.served_certificate import ServedCertificate
-from gateway.serving.tls import TlsError
+from gateway.serving.tls import TlsError, read_pair
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.table import CERTIFICATE_EXPIRATION
 from tests.authorities import DAY, Authority, now
@@ -21,6 +22,11 @@ AUTHORITY = Authority()
 OLD = AUTHORITY.issue("localhost")
 NEW = AUTHORITY.issue("localhost", ends=now() + 20 * DAY)
 FAILED = "the new TLS certificate cannot be used; the one in use stays"
+
+
+def files(folder):
+    """What reads the pair of a folder."""
+    return partial(read_pair, folder / "tls.crt", folder / "tls.key")
 
 
 def rewritten(folder, pair):
@@ -50,7 +56,7 @@ def swapped(folder, pair):
 async def watched(folder, interval=0):
     """The certificate in a folder, its metrics, and a server that has it. By default it is read again on request."""
     metrics = Metrics()
-    certificate = ServedCertificate(folder / "tls.crt", folder / "tls.key", (), metrics)
+    certificate = ServedCertificate(files(folder), (), metrics)
     server = HttpServer(judge=Recorder(), refuse=refuse, routes=routes(None, ()))
     _, port = await server.start("127.0.0.1", 0, certificate.context)
     watching = asyncio.create_task(certificate.watch(interval, server.renew))
@@ -149,7 +155,7 @@ async def test_the_files_are_polled(tmp_path):
 def test_a_change_counts_when_it_rests(tmp_path):
     """Between certificate and key a writer leaves a pair that does not match: it is not tried."""
     OLD.write(tmp_path)
-    served = ServedCertificate(tmp_path / "tls.crt", tmp_path / "tls.key", (), Metrics())
+    served = ServedCertificate(files(tmp_path), (), Metrics())
     (tmp_path / "tls.crt").write_bytes(NEW.certificate)
     assert not served._has_changed(False)
     (tmp_path / "tls.key").write_bytes(NEW.key)
@@ -159,7 +165,7 @@ def test_a_change_counts_when_it_rests(tmp_path):
 def test_a_touched_file_is_no_change(tmp_path):
     """Contents are compared, not times."""
     OLD.write(tmp_path)
-    served = ServedCertificate(tmp_path / "tls.crt", tmp_path / "tls.key", (), Metrics())
+    served = ServedCertificate(files(tmp_path), (), Metrics())
     os.utime(tmp_path / "tls.crt", (1, 1))
     assert [served._has_changed(False) for _ in range(3)] == [False] * 3
 
@@ -168,7 +174,7 @@ def test_the_expiration_is_a_metric(tmp_path):
     """In seconds of Unix time."""
     OLD.write(tmp_path)
     metrics = Metrics()
-    ServedCertificate(tmp_path / "tls.crt", tmp_path / "tls.key", (), metrics)
+    ServedCertificate(files(tmp_path), (), metrics)
     text = metrics.exposition()[1].decode()
     name = f"admission_gateway_{CERTIFICATE_EXPIRATION.name}"
     (line,) = [line for line in text.splitlines() if line.startswith(name)]
@@ -178,4 +184,26 @@ def test_the_expiration_is_a_metric(tmp_path):
 def test_a_start_with_unusable_files_fails(tmp_path):
     """There is nothing to serve."""
     with pytest.raises(TlsError, match="No such file"):
-        ServedCertificate(tmp_path / "tls.crt", tmp_path / "tls.key", (), Metrics())
+        ServedCertificate(files(tmp_path), (), Metrics())
+
+
+@pytest.mark.parametrize("at_start", [True, False])
+def test_a_certificate_that_expires_while_it_is_served_takes_no_replica_away(tmp_path, at_start):
+    """All replicas have it: without endpoints users lose the reason. A replica that starts with it is not ready."""
+    OLD.write(tmp_path)
+    later = now() + 11 * DAY
+    times = [later if at_start else now()]
+    served = ServedCertificate(files(tmp_path), (), Metrics(), now=lambda: times[0])
+    times[0] = later
+    assert (served.problem() is None) is not at_start
+    assert "expired on" in (served.note or served.problem())
+
+
+def test_a_replica_whose_certificate_others_have_replaced_is_not_ready(tmp_path):
+    """Once its own has expired."""
+    OLD.write(tmp_path)
+    times = [now()]
+    served = ServedCertificate(files(tmp_path), (), Metrics(), now=lambda: times[0])
+    assert served.problem(replaced=True) is None
+    times[0] += 11 * DAY
+    assert "expired on" in served.problem(replaced=True)

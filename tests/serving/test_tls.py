@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from gateway.serving.development_certificates import ensure_development_certificates
-from gateway.serving.tls import TlsError, server_context, validity_of
+from gateway.serving.tls import TlsError, read_pair, server_context, validity_of
 
 ALWAYS = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 """For what is made when tests are collected: the run may end much later."""
@@ -84,7 +84,7 @@ def client(certificates):
 
 @pytest.fixture
 def server(certificates):
-    return server_context(certificates.cert_file, certificates.key_file)
+    return server_context(read_pair(certificates.cert_file, certificates.key_file))
 
 
 def test_tls_1_3_and_http_1_1(server, client):
@@ -126,7 +126,7 @@ def test_a_client_certificate_is_required_where_there_is_a_ca(certificates, clie
     """With a client CA, a client without a certificate is refused, and one of that CA is served."""
     own = certificate(authority=True)
     (tmp_path / "clients.pem").write_bytes(own)
-    server = server_context(certificates.cert_file, certificates.key_file, [tmp_path / "clients.pem"])
+    server = server_context(read_pair(certificates.cert_file, certificates.key_file), [tmp_path / "clients.pem"])
     assert server.verify_mode is ssl.CERT_REQUIRED
     with pytest.raises(OSError):
         handshake(server, client)
@@ -157,7 +157,7 @@ OTHER = ec.generate_private_key(ec.SECP256R1())
 def test_files_that_cannot_serve_are_named(files, cert, key, says):
     """Each error says which file, what is wrong with it and what to do, and shows nothing of a key."""
     with pytest.raises(TlsError, match=says) as raised:
-        server_context(*files(cert, key))
+        server_context(read_pair(*files(cert, key)))
     assert "\n" not in str(raised.value)
     assert "secret" not in str(raised.value)
 
@@ -165,14 +165,14 @@ def test_files_that_cannot_serve_are_named(files, cert, key, says):
 def test_a_directory_is_no_certificate(tmp_path):
     """The operating system's reason is passed on."""
     with pytest.raises(TlsError, match="Is a directory"):
-        server_context(tmp_path, tmp_path)
+        server_context(read_pair(tmp_path, tmp_path))
 
 
 def test_what_openssl_refuses_is_an_error_of_ours(files):
     """A key too weak for OpenSSL ends in its reason, not in a traceback."""
     weak = rsa.generate_private_key(65537, 1024)  # noqa: S505 - so that it is refused
     with pytest.raises(TlsError, match="EE_KEY_TOO_SMALL"):
-        server_context(*files(certificate(weak), pem(weak)))
+        server_context(read_pair(*files(certificate(weak), pem(weak))))
 
 
 @pytest.mark.parametrize("content", [None, b"", b"nonsense", pem(), b"\xff\xfe"])
@@ -181,7 +181,7 @@ def test_a_client_ca_that_is_none_is_named(certificates, tmp_path, content):
     if content is not None:
         (tmp_path / "clients.pem").write_bytes(content)
     with pytest.raises(TlsError, match=r"CA for client certificates .*clients\.pem"):
-        server_context(certificates.cert_file, certificates.key_file, [tmp_path / "clients.pem"])
+        server_context(read_pair(certificates.cert_file, certificates.key_file), [tmp_path / "clients.pem"])
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_an_expired_certificate_is_served_and_said(files, logs, begins, ends, pr
     """Time is no reason to refuse the start: it is logged, and readiness reports it."""
     now = datetime.now(UTC)
     cert, key = files(certificate(begins=now + timedelta(days=begins), ends=now + timedelta(days=ends)), pem())
-    server_context(cert, key)
-    found = validity_of(cert).problem(now)
+    server_context(read_pair(cert, key))
+    found = validity_of(read_pair(cert, key)).problem(now)
     if problem is None:
         assert found is None
         assert logs == []
@@ -208,23 +208,23 @@ def test_an_expired_certificate_is_served_and_said(files, logs, begins, ends, pr
 
 def test_what_is_served_expires_although_its_file_was_renewed(files):
     """The process that loaded the old one still serves it."""
-    cert, _ = files(certificate(begins=NOW - timedelta(days=2), ends=NOW + timedelta(days=1)), pem())
-    served = validity_of(cert)
+    pair = files(certificate(begins=NOW - timedelta(days=2), ends=NOW + timedelta(days=1)), pem())
+    served = validity_of(read_pair(*pair))
     files(certificate(begins=NOW, ends=NOW + timedelta(days=9)), pem())
     later = NOW + timedelta(days=2)
-    assert validity_of(cert).problem(later) is None
+    assert validity_of(read_pair(*pair)).problem(later) is None
     assert "expired on" in served.problem(later)
 
 
 def test_a_certificate_without_alternative_names_is_said(files, logs):
     """Go takes no names from the subject; the log says so before the API server does."""
-    server_context(*files(certificate(alternative=False), pem()))
+    server_context(read_pair(*files(certificate(alternative=False), pem())))
     assert "subjectAltName" in logs[0]["why"]
 
 
 def test_development_certificates_serve(tmp_path, logs):
     """What we make we accept, without a word."""
     made = ensure_development_certificates(tmp_path / "dev")
-    server_context(made.cert_file, made.key_file)
+    server_context(read_pair(made.cert_file, made.key_file))
     assert logs == []
-    assert validity_of(made.cert_file).problem(datetime.now(UTC)) is None
+    assert validity_of(read_pair(made.cert_file, made.key_file)).problem(datetime.now(UTC)) is None
