@@ -180,7 +180,7 @@ def test_a_lost_certificate_is_a_note_of_readiness(serve, policies, certificates
     process.logged("the new TLS certificate cannot be used; the one in use stays")
     status, text = process.page("/readyz?verbose")
     assert status == 200
-    assert "[+]certificate ok: the files have changed and cannot be used" in text
+    assert "[+]certificate ok: the new certificate cannot be used" in text
     assert "No such file" in text
     assert process.metric("certificate_reloads_total", result="invalid") == 1
     with Client(process.port, trust) as client:
