@@ -29,7 +29,8 @@ import structlog
 from gateway.certificates.content import BUNDLE, CERTIFICATE, KEY, SecretContent, read_content
 from gateway.certificates.pair import CertificatePair
 from gateway.certificates.rotation import Trusted, rotation
-from gateway.cluster.client import ApiError, KubernetesClient, collection_path, object_path
+from gateway.cluster.client import KubernetesClient, collection_path, object_path
+from gateway.cluster.errors import ApiError
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -25,7 +25,8 @@ from msgspec import Struct
 from gateway.certificates.authority import is_issued_by
 from gateway.certificates.content import fingerprints
 from gateway.certificates.rotation import Trusted
-from gateway.cluster.client import ApiError, KubernetesClient, collection_path, object_path
+from gateway.cluster.client import KubernetesClient, collection_path, object_path
+from gateway.cluster.errors import ApiError
 
 _LOG: Final = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gateway.certificates.content import fingerprints
 from gateway.certificates.rotation import rotation, service_names
 from gateway.cluster.certificate_secret import POLL_SECONDS, CertificateSecret
-from gateway.cluster.client import ApiError
+from gateway.cluster.errors import ApiError
 from tests.authorities import Authority, now
 from tests.cluster.fake_api import FakeApi, FakeClient
 from tests.cluster.virtual_time import run
