@@ -230,6 +230,11 @@ _FIXED: Final = (
     ),
     _Fixed(title="Entries", module="gateway.registration.entries", names=("MAX_TIMEOUT_SECONDS",)),
     _Fixed(
+        title="Former entries",
+        module="gateway.serving.outdated_calls",
+        names=("KEPT_SECONDS", "KEPT_POLICIES"),
+    ),
+    _Fixed(
         title="Registration objects", module="gateway.registration.webhook_configurations", names=("MAX_OBJECT_BYTES",)
     ),
     _Fixed(

@@ -1,7 +1,7 @@
 """Registration entries: how the policies of a configuration are called by kube-apiserver.
 
-An entry is one webhook in the configuration that registers the gateway, and one path: ``/mutate/ENTRY`` or
-``/validate/ENTRY``. As few as may be, because each mutating one costs the API server more than a millisecond:
+An entry is one webhook in the configuration that registers the gateway, and one path: ``/mutate/ENTRY/REVISION`` or
+``/validate/ENTRY/REVISION``. As few as may be, because each mutating one costs the API server more than a millisecond:
 
 * Mutating: a run of policies, consecutive in chain order, that can share an entry (``grouping``). Entries stand in the
   order of their runs, so the API server walks the chain.
@@ -18,10 +18,12 @@ needed, hence twice the sum (once where it has one policy, which no later one ca
 all at once. The API server rounds its remaining time *up* to whole seconds before it sends it, so one second is added.
 """
 
+import hashlib
 import math
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from gateway.policies.model import (
@@ -47,6 +49,9 @@ _ROUNDED_SECONDS: Final = 1
 
 ISOLATE: Final = "isolate"
 
+REVISION_DIGITS: Final = 8
+"""32 bits in hexadecimal: of 1,000 revisions of one entry, two are equal once in 8,600 times."""
+
 
 class Entry(Struct, frozen=True, kw_only=True):
     """One call of the API server, and its policies.
@@ -64,8 +69,22 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Where the gateway serves it."""
-        return f"/{'mutate' if self.phase is Phase.MUTATING else 'validate'}/{self.name}"
+        """Where the gateway serves it, and the API server is to call it."""
+        return f"/{'mutate' if self.phase is Phase.MUTATING else 'validate'}/{self.name}/{self.revision}"
+
+    @property
+    def revision(self) -> str:
+        """Which policies it has: a digest of their names; of an isolated policy, also of what the API server matches.
+
+        Entries that differ in it are different for the API server and for the gateway: when one of the same name loses
+        a policy to another entry, an API server with the old registration still calls the old path for both.
+        """
+        about: list[object] = [*sorted(policy.qualified_name for policy in self.policies)]
+        if self.isolated:
+            (policy,) = self.policies
+            conditions = [(each.name, each.condition.expression) for each in policy.match_conditions]
+            about += [policy.rules, policy.namespace_selector, policy.object_selector, conditions, policy.match_policy]
+        return hashlib.sha256(msgspec.json.encode((self.isolated, about))).hexdigest()[:REVISION_DIGITS]
 
     @property
     def rules(self) -> tuple[Rule, ...]:

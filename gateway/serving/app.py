@@ -28,6 +28,7 @@ from gateway.serving.development_certificates import DevelopmentCertificates, en
 from gateway.serving.http_server import HttpServer
 from gateway.serving.idempotency_check import IdempotencyCheck
 from gateway.serving.loaded_configuration import LoadedConfiguration
+from gateway.serving.outdated_calls import OutdatedCalls
 from gateway.serving.patch_lines import PatchLines
 from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload
@@ -110,12 +111,14 @@ class Gateway:
         )
         self.cluster = _cluster(settings, self.metrics)
         self._report = Report(self.metrics)
+        self._outdated = OutdatedCalls(self.metrics)
         self._rollout = ConfigurationSwitch(
             configuration,
             watched.texts if watched else (),
             limits=settings.transport_limits,
             wait_seconds=settings.worker_startup_timeout,
             report=self._report,
+            keep=self._outdated.kept,
             caching=self.cache.policy_caller,
             worker_events=self.metrics,
             transport_config=settings.transport_config,
@@ -164,6 +167,7 @@ class Gateway:
         return ReviewHandler(
             self._rollout,
             events=self.metrics,
+            outdated=self._outdated,
             consumers=(*observers, *consumers),
             shadows=shadows,
             depth=settings.limits.depth,
@@ -300,8 +304,9 @@ class Gateway:
 
     def _notes(self) -> dict[str, str]:
         certificate = self._certificate.note if self._certificate is not None else None
+        configuration = "; ".join(filter(None, (self._report.note, self._outdated.note))) or None
         notes = {
-            "configuration": self._report.note,
+            "configuration": configuration,
             "certificate": certificate,
             "credentials": self._access.files.note,
             "cache": self.cache.note,

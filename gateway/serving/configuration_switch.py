@@ -23,6 +23,7 @@ import structlog
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration
+from gateway.registration.former_entries import FormerEntry
 from gateway.serving.driver import FactSource
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.reload_report import Report
@@ -45,6 +46,7 @@ class ConfigurationSwitch:
         wait_seconds: how long a start, and a candidate, waits for its workers to be described.
         caching: puts a cache in front of the workers; None: there is no cache.
         report: reports what becomes of candidates.
+        keep: which former entries are kept, of all; None: all of them.
         worker_events: records what happens with workers.
         transport_config: credentials and settings of this process for connections to workers.
         facts: of the cluster; None: there is no cluster.
@@ -58,6 +60,7 @@ class ConfigurationSwitch:
         limits: TransportLimits,
         wait_seconds: float,
         report: Report,
+        keep: Callable[[tuple[FormerEntry, ...]], tuple[FormerEntry, ...]] | None = None,
         caching: Callable[[Workers], PolicyCaller] | None = None,
         worker_events: Events | None = None,
         transport_config: TransportConfig | None = None,
@@ -66,6 +69,7 @@ class ConfigurationSwitch:
         self._limits = limits
         self._wait_seconds = wait_seconds
         self._report = report
+        self._keep = keep
         self._caching = caching
         self._facts = facts
         self._pool = WorkerPool(limits, worker_events, transport_config)
@@ -130,6 +134,7 @@ class ConfigurationSwitch:
             caching=self._caching,
             changed=self._availabilities_changed.set,
             facts=self._facts,
+            keep=self._keep,
         )
         self._alive.add(generation)
         return generation

@@ -40,7 +40,7 @@ class Limits(Bounds):
     request.uid first: they end within 130 bytes; 4 KB leaves room for other senders' order and costs one page."""
 
     line_bytes: int = 8190
-    """A request target. The longest that the API server builds is ``/validate/`` + 253 + ``?timeout=30s``."""
+    """A request target. The longest that the API server builds is ``/validate/`` + 253 + 9 + ``?timeout=30s``."""
 
     field_bytes: int = 8190
     """One header field. The largest that the API server sends is Authorization: a service account token of 1 to 2

@@ -16,9 +16,10 @@ from gateway.hooks.configuration.paths import HookPath, hook_entries
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.registration.entries import Entries, make_entries
+from gateway.registration.former_entries import FormerEntry, former_entries
 from gateway.serving.driver import FactSource, NotInCluster
 from gateway.serving.last_good import LastGood, PolicyVersion
-from gateway.serving.plans import Plans, PoliciesInForce, Target
+from gateway.serving.plans import UNKNOWN_REVISION, Plans, PoliciesInForce, Target
 from gateway.transports.limits import TransportLimits
 from gateway.transports.worker_pool import WorkerPool
 from gateway.transports.workers import Workers
@@ -37,6 +38,7 @@ class LoadedConfiguration:
         caching: puts a cache in front of the workers; None: there is no cache.
         changed: called in the loop whenever the availability of a policy may have changed.
         facts: of the cluster; None: there is no cluster.
+        keep: which former entries can still be called, of all; None: all of them.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -51,6 +53,7 @@ class LoadedConfiguration:
         caching: Callable[[Workers], PolicyCaller] | None = None,
         changed: Callable[[], object] = lambda: None,
         facts: FactSource | None = None,
+        keep: Callable[[tuple[FormerEntry, ...]], tuple[FormerEntry, ...]] | None = None,
     ) -> None:
         if configuration.fatal:
             raise ValueError("a configuration whose chain is not known must not be served")
@@ -78,8 +81,14 @@ class LoadedConfiguration:
         self.namespaces = self.facts.namespaces
         """The labels of the namespaces that need no lookup, by name. In a cluster, Namespace documents are ignored."""
         self._changed = changed
-        self._plans = Plans(configuration, self.entries, shadows=self.workers.shadows.availabilities)
-        self.targets = {target.path: target for target in self._plans.targets}
+        self.former: tuple[FormerEntry, ...] = () if before is None else self._former(before)
+        """The entries of earlier configurations that can still be called, the newest first."""
+        if keep is not None:
+            self.former = keep(self.former)
+        self._plans = Plans(
+            configuration, self.entries, former=self.former, shadows=self.workers.shadows.availabilities
+        )
+        self.targets = self._plans.by_path()
         """What can be called, by path."""
         self.has_shadows = self._plans.has_shadows
         self._hooks = {path: Target(*entry) for path, entry in hook_entries(configuration, self.entries).items()}
@@ -88,6 +97,13 @@ class LoadedConfiguration:
         self._idle.set()
 
     # --------------------------------------------------------------------------------------------- for a review
+
+    def _former(self, before: "LoadedConfiguration") -> tuple[FormerEntry, ...]:
+        return former_entries(before.former, (before.configuration, before.entries), (self.configuration, self.entries))
+
+    def is_outdated(self, target: Target) -> bool:
+        """Whether the target is called by a registration that is not the one of this configuration."""
+        return target.revision == UNKNOWN_REVISION or target in self._plans.former
 
     def hook(self, path: HookPath) -> Target | None:
         """The target at one of shell-operator's paths; None if there is none."""
@@ -165,9 +181,10 @@ class LoadedConfiguration:
         if self._last_good is not None:
             await self._last_good.close()
 
-    def entry_names(self) -> Iterator[Target]:
-        """The targets that are entries."""
-        return (Target(phase, entry.name) for phase in Phase for entry in self.entries.of(phase))
+    def entry_names(self) -> Iterator[tuple[Phase, str]]:
+        """The phase and name of each entry, and of each former entry."""
+        yield from ((phase, entry.name) for phase in Phase for entry in self.entries.of(phase))
+        yield from ((each.phase, each.name) for each in self.former)
 
     def policies(self) -> tuple[Policy, ...]:
         """All policies as they are configured."""

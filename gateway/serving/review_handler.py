@@ -26,6 +26,7 @@ from gateway.review.response import Response, Status, encode
 from gateway.serving.driver import Driver
 from gateway.serving.http_server import HttpReply
 from gateway.serving.loaded_configuration import Configurations, LoadedConfiguration
+from gateway.serving.outdated_calls import OutdatedCalls
 from gateway.serving.plans import Target
 from gateway.serving.refusals import line
 from gateway.serving.route_table import no_entry
@@ -53,6 +54,7 @@ class ReviewHandler:
     Args:
         configurations: has the configuration in force.
         events: counts reviews, and requests without a decision.
+        outdated: records the calls by an outdated registration.
         consumers: observe each decision; what they raise is logged and changes nothing.
         shadows: observes the decisions of configurations in which a policy has a shadow.
         depth: how deep a review may nest.
@@ -65,6 +67,7 @@ class ReviewHandler:
         configurations: Configurations,
         *,
         events: Events,
+        outdated: OutdatedCalls | None = None,
         consumers: Sequence[DecisionObserver] = (),
         shadows: DecisionObserver | None = None,
         depth: int = DEPTH,
@@ -75,6 +78,7 @@ class ReviewHandler:
         self._consumers = tuple(consumers)
         self._consumers_with_shadows = self._consumers if shadows is None else (*consumers, shadows)
         self._events = events
+        self._outdated = outdated or OutdatedCalls(events)
         self._depth = depth
         self._patch_limits = patch_limits
         self._prefetch = prefetch
@@ -142,6 +146,8 @@ class ReviewHandler:
             self._notify(decision, consumers)
         else:
             self._notify_of_entry(target.entry, decision, consumers)
+            if configuration.is_outdated(target):
+                self._outdated.called(target)
         return HttpReply(status=200, body=content)
 
     def _driver(

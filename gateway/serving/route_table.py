@@ -1,8 +1,10 @@
 """Reads the header of a request: its target and timeout, and whether the body can be a review.
 
-Paths: ``/mutate`` and ``/validate`` are all policies of a phase, ``/mutate/ENTRY`` and ``/validate/ENTRY`` those of one
-entry. An entry's name is compared as it was sent, without decoding: kube-apiserver sends it as it was registered, and
-names have no character that needs encoding. With a directory of hooks, the gateway also serves shell-operator's paths:
+Paths: ``/mutate`` and ``/validate`` are all policies of a phase, ``/mutate/ENTRY/REVISION`` and
+``/validate/ENTRY/REVISION`` those of one entry; its revision may be left out. If the revision is neither the entry's
+nor that of a former entry, this process started after the registration: what it knows is the entry of that name. A path
+is compared as it was sent, without decoding: kube-apiserver sends it as it was registered, and names have no character
+that needs encoding. With a directory of hooks, the gateway also serves shell-operator's paths:
 ``/hooks/ID`` is the entry of a hook's binding, and ``GET /healthz`` is answered.
 """
 
@@ -11,9 +13,10 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from gateway.hooks.configuration.paths import ID_PATHS, HookPath
+from gateway.registration.entries import REVISION_DIGITS
 from gateway.serving import web
 from gateway.serving.loaded_configuration import Configurations
-from gateway.serving.plans import PATHS, Target
+from gateway.serving.plans import PATHS, UNKNOWN_REVISION, Target
 from gateway.serving.refusals import Refusal, Refused, quote
 
 HEALTH: Final = "/healthz"
@@ -21,6 +24,8 @@ HEALTH: Final = "/healthz"
 
 
 NOT_SERVING: Final = "the gateway is starting or stopping"
+
+_REVISION: Final = re.compile(rf"/[0-9a-f]{{{REVISION_DIGITS}}}\Z")
 
 
 class RouteTable:
@@ -44,6 +49,11 @@ class RouteTable:
         """The target at a path, in the configuration in force; None if there is none."""
         configuration = self._configurations.current
         found = configuration.targets.get(path)
+        if found is None and _REVISION.search(path):
+            entry = configuration.targets.get(path[: -REVISION_DIGITS - 1])
+            if entry is None or entry.entry is None:
+                return None
+            return entry if entry.revision else Target(entry.phase, entry.entry, UNKNOWN_REVISION)
         if found is None and self.has_hooks and path.startswith(ID_PATHS):
             return configuration.hook(HookPath(self._hooks, path.removeprefix(ID_PATHS)))
         return found
@@ -99,8 +109,8 @@ def unknown(path: str, routes: RouteTable) -> Refused:
         )
         return Refused(Refusal.PATH, text)
     head, slash, name = path[1:].partition("/")
-    # An entry's name is exactly one segment.
-    if f"/{head}" in PATHS.values() and slash and name and "/" not in name:
+    # An entry's name is exactly one segment, and so is its revision.
+    if f"/{head}" in PATHS.values() and slash and name and "/" not in _REVISION.sub("", name):
         return no_entry(path)
     return Refused(Refusal.PATH, f"nothing at {quote(path)}; POST an AdmissionReview to {' or '.join(PATHS.values())}")
 

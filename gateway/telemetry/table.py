@@ -28,18 +28,20 @@ BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 """Seconds: from a review without a call to the longest time that kube-apiserver waits."""
 
 LOG_LINES: Final = "log_lines"
+FORMER_ENTRY_POLICIES: Final = "former_entry_policies"
 
 LIMITS: Final = (
     "body_bytes",
     "body_bytes_in_flight",
     "field_bytes",
+    FORMER_ENTRY_POLICIES,
     "header_seconds",
     LOG_LINES,
     "reviews_in_flight",
     "write_seconds",
 )
 """The limits that can be reached, besides those of workers (``labels.LIMIT_OF``), whose series exist as soon as a
-worker can reach them: names of ``gateway.serving.limits.Limits``, and ``log_lines``."""
+worker can reach them: names of ``gateway.serving.limits.Limits``, and those of logs and former entries."""
 
 NOT_A_REVIEW: Final = "not_a_review"
 
@@ -148,6 +150,12 @@ REVIEW_SECONDS: Final = Metric(
 )
 ENTRY_REVIEWS: Final = _counter(
     "entry_reviews_total", "Reviews decided through an entry.", phase=Phase, entry=CONFIGURED, outcome=Outcome
+)
+OUTDATED_ENTRY_REVIEWS: Final = _counter(
+    "outdated_entry_reviews_total",
+    "Those of them that an outdated registration has called: what `render` prints now is not applied.",
+    phase=Phase,
+    entry=CONFIGURED,
 )
 POLICY_VERDICTS: Final = _counter(
     "policy_verdicts_total", "What policies answered.", phase=Phase, policy=CONFIGURED, verdict=VERDICTS
@@ -292,6 +300,7 @@ GATEWAY: Final = (
     REVIEWS,
     REVIEW_SECONDS,
     ENTRY_REVIEWS,
+    OUTDATED_ENTRY_REVIEWS,
     POLICY_VERDICTS,
     POLICY_FAILURES,
     FAILED_OPEN,

@@ -149,7 +149,7 @@ def test_the_report(run, written):
     first, second, third = document["phases"]["mutating"]["entries"]
     assert first == {
         "name": "chain.a.example.com",
-        "path": "/mutate/chain.a.example.com",
+        "path": "/mutate/chain.a.example.com/e3848d15",
         "isolated": False,
         "policies": [
             {

@@ -58,7 +58,7 @@ def test_check_reports_the_policies_of_hooks(run, folder):
     done = run("check", "--hooks-dir", folder, "-o", "json")
     report = json.loads(done.out)
     (entry,) = report["phases"]["validating"]["entries"]
-    assert (done.code, entry["path"], entry["isolated"]) == (0, "/validate/a.example.com", True)
+    assert (done.code, entry["path"], entry["isolated"]) == (0, "/validate/a.example.com/a975dbeb", True)
     assert entry["policies"][0]["configuration"] == "shell-operator-hooks-hooks"
     assert "chmod +x" in report["warnings"][0]["message"]
 
@@ -120,7 +120,7 @@ def test_render_registers_as_shell_operator_does(run, folder, certificates):
     _, validating = yaml.safe_load_all(done.out)
     (webhook,) = validating["webhooks"]
     assert (done.code, "--ca-bundle" in done.err) == (0, False)
-    service = {"namespace": "hooks", "name": "svc", "path": "/validate/a.example.com", "port": 443}
+    service = {"namespace": "hooks", "name": "svc", "path": "/validate/a.example.com/a975dbeb", "port": 443}
     assert webhook["clientConfig"]["service"] == service
     assert webhook["clientConfig"]["caBundle"]
 

@@ -36,7 +36,7 @@ def test_yaml(run, written, ca):
         "ValidatingWebhookConfiguration",
     ]
     assert mutating["webhooks"][0]["clientConfig"] == {
-        "service": {"namespace": "gw", "name": "gateway", "path": "/mutate/chain.a.example.com", "port": 8443},
+        "service": {"namespace": "gw", "name": "gateway", "path": "/mutate/chain.a.example.com/e3848d15", "port": 8443},
         "caBundle": base64.b64encode(ca.read_bytes()).decode(),
     }
     assert validating["webhooks"] == []
@@ -52,7 +52,7 @@ def test_a_path_secret_is_the_first_segment_of_all_paths(run, written, tmp_path,
     registered = (
         config["service"]["path"] if "service" in config else config["url"].removeprefix("https://gw.example.com")
     )
-    assert registered == f"/{first}/mutate/chain.a.example.com"
+    assert registered == f"/{first}/mutate/chain.a.example.com/e3848d15"
 
 
 def test_a_path_secret_that_kubernetes_would_refuse_is_exit_2(run, written, tmp_path):
@@ -104,7 +104,7 @@ def test_choices(run, written):
     done = run("render", written(policy("a")), *arguments, "--exclude-namespace", "infra", "--kube-version", "v1.20.1")
     (webhook,) = documents(done)[0]["webhooks"]
     assert documents(done)[0]["metadata"] == {"name": "gw"}
-    assert webhook["clientConfig"] == {"url": "https://gw.example.com:9443/mutate/chain.a.example.com"}
+    assert webhook["clientConfig"] == {"url": "https://gw.example.com:9443/mutate/chain.a.example.com/e3848d15"}
     assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "infra"]
     assert "Kubernetes 1.20 does not label namespaces" in done.err
 

@@ -88,10 +88,35 @@ async def test_an_isolated_policy_judges_whatever_comes_through_its_entry(served
         assert "alone" not in answered.response["status"]["message"]
 
 
+async def test_the_registration_of_an_earlier_start_is_known_by_its_entries_names(served):
+    """Another revision may have had other policies: rules are checked again, and the calls are reported."""
+    async with served as running:
+        entry = entries(running, Phase.VALIDATING)["first"]
+        path = f"/validate/{entry.name}/01234567"
+        answered = await running.send(post(VALIDATING, f"{path}?timeout=10s"))
+        assert [line.split(".")[0] for line in answered.response["status"]["message"].splitlines()] == [
+            "first",
+            "second",
+        ]
+        labels = {"phase": "validating", "entry": entry.name}
+        assert running.metric("outdated_entry_reviews_total", **labels) == 1
+        alone = entries(running, Phase.VALIDATING)["alone"]
+        answered = await running.send(post(VALIDATING, f"/validate/{alone.name}/01234567?timeout=10s"))
+        assert answered.response["allowed"]
+        _, ready = await running.admin("/readyz?verbose")
+        assert f"/validate/{entry.name}" in ready
+        assert "outdated registration" in ready
+
+
 ODD = {
     "another name": "/{phase}/nobody.test.example.com",
     "no name": "/{phase}/",
     "two names": "/{phase}/{name}/{name}",
+    "a revision of nothing": "/{phase}/nobody.test.example.com/01234567",
+    "two revisions": "/{phase}/{name}/01234567/01234567",
+    "a short revision": "/{phase}/{name}/0123456",
+    "no such revision": "/{phase}/{name}/0123456G",
+    "a revision of the phase": "/{phase}/01234567",
     "a slash behind": "/{phase}/{name}/",
     "two slashes": "/{phase}//{name}",
     "upper case": "/{phase}/{NAME}",

@@ -43,12 +43,14 @@ def test_a_webhook_in_full():
         policy("a.x.y", rules=on("CREATE apps v1 deployments"), timeout=0.5),
         policy("b.x.y", rules=on("UPDATE apps v1 deployments"), side_effects=SideEffects.NONE_ON_DRY_RUN),
     ]
+    (made,) = make_entries(Configuration(mutating=tuple(chain))).mutating
+    assert made.path.startswith("/mutate/chain.a.x.y/")
     assert registered(*chain, ca_bundle=b"PEM") == (
         [
             {
                 "name": "chain.a.x.y",
                 "clientConfig": {
-                    "service": {"namespace": "gw", "name": "gateway", "path": "/mutate/chain.a.x.y", "port": 8443},
+                    "service": {"namespace": "gw", "name": "gateway", "path": made.path, "port": 8443},
                     "caBundle": base64.b64encode(b"PEM").decode(),
                 },
                 "rules": [
@@ -86,7 +88,8 @@ def test_both_objects_are_made():
 def test_by_url():
     """A URL gets the entry's path; there is no namespace of ours to exclude."""
     ((webhook,), _) = registered(policy("a.x.y"), service=None, url="https://gw.example.com:8443")
-    assert webhook["clientConfig"] == {"url": "https://gw.example.com:8443/mutate/chain.a.x.y"}
+    (entry,) = make_entries(Configuration(mutating=(policy("a.x.y"),))).mutating
+    assert webhook["clientConfig"] == {"url": f"https://gw.example.com:8443{entry.path}"}
     assert webhook["namespaceSelector"] == {}
 
 
@@ -307,13 +310,14 @@ def test_a_webhook_that_moved_here():
     """A native webhook is registered as it was, but for its clientConfig, our namespace, and the rounded second."""
     configuration = loaded(NATIVE)
     assert configuration.errors == ()
-    rendered = register(make_entries(configuration), Registrar(service=SERVICE)).objects[1]
+    entries = make_entries(configuration)
+    rendered = register(entries, Registrar(service=SERVICE)).objects[1]
+    path = entries.validating[0].path
+    assert path.startswith("/validate/images.example.com/")
     (before,), (after,) = NATIVE["webhooks"], rendered["webhooks"]
     selector = before["namespaceSelector"]
     assert after == before | {
-        "clientConfig": {
-            "service": {"namespace": "gw", "name": "gateway", "path": "/validate/images.example.com", "port": 8443}
-        },
+        "clientConfig": {"service": {"namespace": "gw", "name": "gateway", "path": path, "port": 8443}},
         "timeoutSeconds": 8,
         "namespaceSelector": selector | {"matchExpressions": [*selector["matchExpressions"], OWN_NAMESPACE]},
     }

@@ -193,8 +193,10 @@ async def test_an_entry_holds_the_policies_that_are_registered(rollout):
     refused = judging("a", settings=TWO, failure_policy=FailurePolicy.IGNORE)
     loaded = await reloaded(rollout, refused, judging("b", index=1), a=REFUSED, b="1")
     plans = {
-        target.entry.removeprefix("group."): [member.policy.failure_policy for member in loaded.plan(target).members]
-        for target in loaded.entry_names()
+        entry.name.removeprefix("group."): [
+            member.policy.failure_policy for member in loaded.plan(Target(entry.phase, entry.name)).members
+        ]
+        for entry in loaded.entries.validating
     }
     assert plans == {"a.test.example.com": [FailurePolicy.FAIL], "b.test.example.com": [FailurePolicy.FAIL]}
 

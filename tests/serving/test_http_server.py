@@ -70,7 +70,7 @@ def test_an_entry_is_judged_as_such(serve):
     """The path of an entry that there is reaches the judge with its name."""
     served = serve(entries=[Target(Phase.VALIDATING, "group.a.example.com")])
     assert served.post(path="/validate/group.a.example.com?timeout=10s")[0] == 200
-    assert served.judge.called[0][0] == (Phase.VALIDATING, "group.a.example.com")
+    assert served.judge.called[0][0] == Target(Phase.VALIDATING, "group.a.example.com")
 
 
 def test_an_entry_that_vanishes_while_its_body_comes_is_a_404(serve):

@@ -3,7 +3,7 @@
 from gateway.engine.plan import Described
 from gateway.policies.model import Configuration, Phase
 from gateway.registration.entries import make_entries
-from gateway.serving.plans import Plans, PoliciesInForce, Target
+from gateway.serving.plans import UNKNOWN_REVISION, Plans, PoliciesInForce, Target
 from tests.world import policy, request
 
 PHASE = Phase.VALIDATING
@@ -70,10 +70,12 @@ def test_the_index_is_made_once():
 
 def test_what_is_no_target_has_no_plan():
     """There are targets for the phases and for the entries, and no others."""
-    plans = plans_of(policy("a", phase=PHASE))
+    one = policy("a", phase=PHASE)
+    plans = plans_of(one)
+    (entry,) = make_entries(Configuration(validating=(one,))).validating
     assert plans.of(Target(PHASE, "group.a"), Standings()) is None
     assert set(plans.targets) == {
         Target(Phase.MUTATING),
         Target(Phase.VALIDATING),
-        Target(PHASE, "group.a.test.example.com"),
+        *(Target(PHASE, "group.a.test.example.com", revision) for revision in ("", entry.revision, UNKNOWN_REVISION)),
     }

@@ -89,7 +89,7 @@ def test_the_words_of_refusals_are_those_of_the_front():
 def test_the_words_of_limits_are_those_of_the_limits():
     """Each limit that is counted is one of Limits or TransportLimits, or the log's."""
     known = {*Limits.limits, *TransportLimits.limits}
-    assert {*LIMITS, *LIMIT_OF.values()} <= {*known, "log_lines"}
+    assert {*LIMITS, *LIMIT_OF.values()} <= {*known, "log_lines", "former_entry_policies"}
 
 
 def test_every_event_of_a_worker_is_one_of_a_transport():
