@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import signal
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,9 @@ from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, n
 from gateway.cli.transport_options import chosen_transport_config, report_unused_hosts
 from gateway.cluster.errors import KubeconfigError
 from gateway.patching.limits import PatchLimits
+from gateway.policies.configuration import load
+from gateway.policies.decoding.texts import SourceText
+from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, StrictError, WatchedSource, serve_until, start_unless
 from gateway.serving.credential_files import CredentialError
 from gateway.serving.development_certificates import CertificateError
@@ -65,7 +69,11 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     transport_config = chosen_transport_config(values)
     hooks = chosen_hooks(values, seconds=transport_limits.hook_config_seconds)
     server = chosen_server(values)
-    require_policies(policies, hooks, "--policies")
+    cluster = values["cluster"] or values["kubeconfig"] is not None
+    if values["cluster_policies"]:
+        _check_cluster_policies(values, cluster=cluster)
+    else:
+        require_policies(policies, hooks, "--policies")
     cert, key = _certificate(values, server)
     client_cas = server.client_cas if values["client_ca"] is None else (values["client_ca"],)
     if values["client_allowed_name"] and not client_cas:
@@ -79,7 +87,10 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     try:
         source = Source(policies, hooks)
         watched = WatchedSource(source=source, texts=source.read())
-        configuration = loaded(watched.texts, strict=values["strict"])
+        if values["cluster_policies"]:
+            configuration = _known_with_the_cluster(watched.texts)
+        else:
+            configuration = loaded(watched.texts, strict=values["strict"])
         report_unused_hosts(configuration, transport_config)
         settings = Settings(
             listen=_listen(values, server),
@@ -101,8 +112,9 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             max_connection_age_seconds=values["max_connection_age"],
             strict=values["strict"],
             reload_interval_seconds=values["reload_interval"],
-            cluster=values["cluster"] or values["kubeconfig"] is not None,
+            cluster=cluster,
             kubeconfig=values["kubeconfig"],
+            cluster_policies=values["cluster_policies"],
             redis=values["redis"] or "",
             seal_key_file=values["seal_key_file"],
             prefetch=not values["no_prefetch"],
@@ -130,6 +142,25 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
         fail(str(error), COULD_NOT)
     finally:
         stop_logs()
+
+
+def _check_cluster_policies(values: dict[str, Any], *, cluster: bool) -> None:
+    if not cluster:
+        raise click.UsageError("--cluster-policies requires --cluster or --kubeconfig: the policies are in the cluster")
+    if values["strict"]:
+        raise click.UsageError(
+            "--strict cannot be combined with --cluster-policies: errors in the cluster are in the objects' status"
+        )
+
+
+def _known_with_the_cluster(texts: Sequence[SourceText]) -> Configuration:
+    """What is served until the cluster's objects are known: nothing. Exits if the files alone cannot be served.
+
+    The errors of policies are reported then: what a file names may be in the cluster.
+    """
+    if load(texts).fatal:
+        loaded(texts)
+    return Configuration()
 
 
 def _listen(values: dict[str, Any], server: Server) -> tuple[str, int]:

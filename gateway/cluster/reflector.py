@@ -77,6 +77,8 @@ class Reflector(Generic[T]):
         """Set once a complete list has been read."""
         self.problem: str | None = "not listed yet"
         """Why ``items`` may be out of date; None: a watch is open."""
+        self.error: ApiError | None = None
+        """The last error, if that is the problem."""
         self._client = client
         self._path = path
         self._keep = keep
@@ -97,6 +99,7 @@ class Reflector(Generic[T]):
             except ApiError as error:
                 if error.expired:
                     self._version = None
+                self.error = error
                 if self.problem != str(error):
                     self.problem = str(error)
                     _LOG.warning("a watch of the Kubernetes API failed; what is known stays", error=str(error))

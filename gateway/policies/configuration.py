@@ -9,7 +9,8 @@
 * A Namespace with an error, or one that is there twice, is left out: its labels are unknown, not empty, and a policy
   whose namespaceSelector needs them fails (``NAMESPACE_UNKNOWN``).
 
-Chain order is Kubernetes': by configuration name, then by place in the list. The order of the texts means nothing.
+Chain order is Kubernetes': by configuration name, then by place in the list. The order of the texts means nothing; of
+two objects of one name, that of a file counts, not that of the cluster.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +51,7 @@ def load(texts: Sequence[SourceText]) -> Configuration:
     configuration without policies; texts without any object are not.
     """
     hints: Findings = []
-    found = read_objects(sorted(texts, key=lambda text: (text.name, text.content)), hints)
+    found = read_objects(sorted(texts, key=lambda text: (text.in_cluster, text.name, text.content)), hints)
     objects, sections = found.known, found.sections
     own = with_snapshots(_workers(objects), found)
     namespaces = _namespaces(objects)
@@ -58,13 +59,15 @@ def load(texts: Sequence[SourceText]) -> Configuration:
     for phase, chain in chains.items():
         chain.read(objects, phase, own, hints)
     sections.sort(key=lambda section: (section.file, section.line))
+    fatal = frozenset(section.file for section in sections if section.fatal)
     configuration = Configuration(
         workers={**own.sound, **chains[Phase.MUTATING].workers, **chains[Phase.VALIDATING].workers},
         mutating=tuple(chains[Phase.MUTATING].policies),
         validating=tuple(chains[Phase.VALIDATING].policies),
         namespaces=namespaces,
         errors=tuple(error for section in sections for error in (*section.fatal, *section.faults)),
-        fatal=any(section.fatal for section in sections),
+        fatal=bool(fatal),
+        fatal_texts=fatal,
     )
     return replace(configuration, warnings=(*hints, *warnings(configuration)))
 

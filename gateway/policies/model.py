@@ -215,7 +215,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     ``namespaces`` maps a namespace's name to its labels (from Namespace documents). ``errors`` are all errors
     found; those of a policy stand in its ``fault`` too, but for those in its shadow. ``fatal`` says that the chain
     itself could not be known (an unreadable file, an unknown kind, a configuration without a name): such a
-    configuration must not be served.
+    configuration must not be served. ``fatal_texts`` are the names of the texts in which that is so.
     """
 
     workers: Mapping[str, Worker] = field(default_factory=dict)
@@ -225,6 +225,7 @@ class Configuration(Struct, frozen=True, kw_only=True):
     errors: tuple[ConfigurationError, ...] = ()
     warnings: tuple[ConfigurationError, ...] = ()
     fatal: bool = False
+    fatal_texts: frozenset[str] = frozenset()
 
     def policies(self, phase: Phase) -> tuple[Policy, ...]:
         """The chain of one phase."""

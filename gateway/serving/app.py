@@ -49,6 +49,7 @@ from gateway.transports.workers import Workers
 
 if TYPE_CHECKING:
     from gateway.cluster.cluster import Cluster
+    from gateway.serving.cluster_policies import ClusterPolicies
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -114,7 +115,7 @@ class Gateway:
         self._outdated = OutdatedCalls(self.metrics)
         self._rollout = ConfigurationSwitch(
             configuration,
-            watched.texts if watched else (),
+            watched.texts if watched and not settings.cluster_policies else (),
             limits=settings.transport_limits,
             wait_seconds=settings.worker_startup_timeout,
             report=self._report,
@@ -125,10 +126,18 @@ class Gateway:
             facts=None if self.cluster is None else self.cluster.facts,
         )
         self._reload = (
-            Reload(watched.source, self._rollout, self._report, interval=settings.reload_interval_seconds)
+            Reload(
+                watched.source,
+                watched.texts,
+                rollout=self._rollout,
+                report=self._report,
+                interval=settings.reload_interval_seconds,
+            )
             if watched
             else None
         )
+        self._stopping = False
+        self._cluster_policies = self._policies_of(self.cluster, self._reload)
         self._background: list[asyncio.Task[None]] = []
         self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
         self._routes = RouteTable(self._rollout, settings.hooks)
@@ -228,7 +237,11 @@ class Gateway:
         except BaseException:
             await self._close()
             raise
-        self._routes.not_ready = None
+        if self._cluster_policies is None:
+            self._be_ready()
+        else:
+            self._routes.not_ready = "the policies in the cluster are not known yet; /readyz says why"
+            self._cluster_policies.start()
         self._access.warn(front[0])
         if self._reload is not None:
             self._background.append(asyncio.create_task(self._reload.run()))
@@ -236,6 +249,17 @@ class Gateway:
         self._background.append(asyncio.create_task(self._access.files.watch(interval)))
         self._background.append(asyncio.create_task(certificate.watch(interval, self.front.renew)))
         return front, admin
+
+    def _policies_of(self, cluster: Optional["Cluster"], reload: Reload | None) -> Optional["ClusterPolicies"]:
+        if not self.settings.cluster_policies or cluster is None or reload is None:
+            return None
+        from gateway.serving.cluster_policies import ClusterPolicies  # noqa: PLC0415 - as Cluster
+
+        return ClusterPolicies(cluster.client, reload, self._be_ready)
+
+    def _be_ready(self) -> None:
+        if not self._stopping:
+            self._routes.not_ready = None
 
     def _refuse_errors_if_strict(self) -> None:
         answers = (error for each in self._loaded.unavailable() if each.answered for error in each.errors)
@@ -268,6 +292,7 @@ class Gateway:
         self._replays.stop()
         if drain:
             await self.front.drain(self.drain_seconds, at_least=self.settings.shutdown_delay_seconds)
+        self._stopping = True
         self._routes.not_ready = NOT_SERVING
         if not drain:
             self._judge.break_off("the gateway had to stop at once; try again, another replica may serve")
@@ -281,6 +306,8 @@ class Gateway:
         await self._replays.idle()
         await self._rollout.close()
         await self.cache.close()
+        if self._cluster_policies is not None:
+            await self._cluster_policies.stop()
         if self.cluster is not None:
             await self.cluster.stop()
         await self.admin.stop()
@@ -293,6 +320,8 @@ class Gateway:
         # As kube-apiserver's: balancers stop sending connections while reviews are still answered.
         shutdown = "the gateway is shutting down" if self.front.draining else None
         checks = {"configuration": self._routes.not_ready, "certificate": certificate, "shutdown": shutdown}
+        if self._cluster_policies is not None:
+            checks["cluster-policies"] = self._cluster_policies.not_ready
         # These never fail, but carry notes: without Redis everything works, with more calls to workers, and without the
         # Kubernetes API with what is known of it.
         noted = {
@@ -311,6 +340,7 @@ class Gateway:
             "credentials": self._access.files.note,
             "cache": self.cache.note,
             "cluster": None if self.cluster is None else self.cluster.note,
+            "cluster-policies": None if self._cluster_policies is None else self._cluster_policies.note,
         }
         return {check: note for check, note in notes.items() if note is not None}
 

@@ -94,6 +94,11 @@ class ConfigurationSwitch:
             await self._withdraw()
             self._begin(self._generation(configuration, texts, self.current))
 
+    async def settled(self) -> None:
+        """Wait until the present candidate, if there is one, is adopted or dropped."""
+        if self._trial is not None:
+            await asyncio.wait((self._trial,))
+
     async def withdraw(self) -> None:
         """Drop the candidate, if there is one."""
         async with self._proposing:

@@ -19,21 +19,34 @@ keeps its last good version (``last_good``), and /readyz?verbose lists it (``deg
 
 A start is more lenient than a reload: there is no good version to keep, so policies with errors are failures in the
 chain, and the others are served.
+
+With ``--cluster-policies`` the objects of the cluster are loaded together with the files, at each change, and with
+errors as at a start (``load_partially``): no object keeps the others, or the files, from being loaded. Bad files
+are tried again at each change in the cluster, because what they lack may have been made there. Nothing is served until
+all objects have been listed once. A configuration that is being prepared is not replaced by one with other objects, but
+followed by it: else a worker that does not answer and a stream of changes could delay them forever.
 """
 
 import asyncio
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
+from gateway.policies.partial_load import PartialLoad, load_partially
 from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.reload_report import Report
 from gateway.sources.files import SourceError
 from gateway.sources.watching import PollTimer, Source
 
+if TYPE_CHECKING:
+    from gateway.cluster.policy_objects import PolicyObjects
+
 _LOG: Final = structlog.get_logger(__name__)
+
+_GATHER_SECONDS: Final = 0.05
+"""How long further changes in the cluster are waited for: one `kubectl apply` makes several objects."""
 
 
 class Reload:
@@ -41,54 +54,131 @@ class Reload:
 
     Args:
         source: that of the configuration in force.
+        files: the texts that were read from it.
         rollout: takes the proposals.
         report: reports the results.
         interval: seconds between polls; 0: the source is read only by ``now``.
     """
 
-    def __init__(self, source: Source, rollout: ConfigurationSwitch, report: Report, *, interval: float) -> None:
+    def __init__(
+        self,
+        source: Source,
+        files: tuple[SourceText, ...],
+        *,
+        rollout: ConfigurationSwitch,
+        report: Report,
+        interval: float,
+    ) -> None:
+        self.refused: dict[str, str] = {}
+        """Why the cluster's objects of these names are not in the last proposal as they are."""
         self._source = source
+        self._files = files
         self._rollout = rollout
         self._report = report
         self._interval = interval
+        self._objects: PolicyObjects | None = None
+        self._objects_changed = asyncio.Event()
         self._poll_timer = PollTimer()
+        self._loading = asyncio.Lock()
         self._tried: tuple[SourceText, ...] | None = None
+        self._invalid: tuple[SourceText, ...] | None = None
 
     def now(self) -> None:
         """Read the source at once, whether or not it has changed."""
         self._poll_timer.now()
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Watch the files until cancelled."""
         while True:
             requested = await self._poll_timer.pause(self._interval)
             try:
                 if requested or await asyncio.to_thread(self._source.changed):
-                    await self._read(again=requested)
+                    async with self._loading:
+                        await self._read(again=requested)
             except Exception as error:  # noqa: BLE001 - reported; the next poll may succeed
+                self._report.failed(error)
+
+    def objects_changed(self) -> None:
+        """An object of the cluster has changed, or all are known now."""
+        self._objects_changed.set()
+
+    async def follow(self, objects: "PolicyObjects", ready: Callable[[], object]) -> None:
+        """Load the objects of the cluster at each change, until cancelled; ``ready`` is called after the first time."""
+        is_ready = False
+        self._objects = objects
+        while True:
+            await self._objects_changed.wait()
+            await asyncio.sleep(_GATHER_SECONDS)
+            self._objects_changed.clear()
+            if not objects.known:
+                continue
+            try:
+                async with self._loading:
+                    await self._load_objects()
+                await self._rollout.settled()
+                if not is_ready:
+                    is_ready = True
+                    ready()
+            except Exception as error:  # noqa: BLE001 - reported; the next change may succeed
                 self._report.failed(error)
 
     async def _read(self, *, again: bool) -> None:
         try:
-            texts = await self._source.fetch()
+            files = await self._source.fetch()
         except SourceError as error:
             self._tried = None
-            await self._rollout.withdraw()
+            await self._withdraw()
             self._report.unreadable(error)
             return
-        if texts == self._rollout.current.texts:
-            self._tried = None
-            await self._rollout.withdraw()
+        if self._in_force(files):
+            self._tried = self._invalid = None
+            self._files = files
+            self._report.valid()
+            await self._propose(await self._load(files))
             self._report.unchanged(self._rollout.current)
-        elif again or texts != self._tried:
-            self._tried = texts
-            await self._try(texts)
+        elif again or files != self._tried:
+            self._tried = files
+            await self._try(files)
 
-    async def _try(self, texts: tuple[SourceText, ...]) -> None:
-        # In a thread: 10,000 namespaces take seconds to parse.
-        configuration = await asyncio.to_thread(load, texts)
-        if configuration.fatal or configuration.errors:
-            await self._rollout.withdraw()
-            self._report.invalid(configuration)
+    async def _try(self, files: tuple[SourceText, ...]) -> None:
+        loaded = await self._load(files)
+        if loaded.configuration.fatal or loaded.file_errors:
+            self._invalid = files
+            await self._withdraw()
+            self._report.invalid(loaded.file_errors)
         else:
-            await self._rollout.propose(configuration, texts)
+            await self._accept(files, loaded)
+
+    async def _load_objects(self) -> None:
+        if self._invalid is not None:
+            loaded = await self._load(self._invalid)
+            if not loaded.configuration.fatal and not loaded.file_errors:
+                await self._accept(self._invalid, loaded)
+                return
+        await self._propose(await self._load(self._files))
+
+    async def _accept(self, files: tuple[SourceText, ...], loaded: PartialLoad) -> None:
+        self._files, self._invalid = files, None
+        self._report.valid()
+        await self._propose(loaded)
+
+    async def _load(self, files: tuple[SourceText, ...]) -> PartialLoad:
+        objects = [] if self._objects is None else [each.text for each in self._objects.all().values()]
+        good = {text.name: text for text in self._rollout.current.texts if text.in_cluster}
+        # In a thread: 10,000 namespaces take seconds to parse.
+        return await asyncio.to_thread(load_partially, files, objects, good)
+
+    async def _propose(self, loaded: PartialLoad) -> None:
+        self.refused = dict(loaded.refused)
+        if loaded.texts == self._rollout.current.texts:
+            await self._rollout.withdraw()
+        else:
+            await self._rollout.propose(loaded.configuration, loaded.texts)
+
+    async def _withdraw(self) -> None:
+        """Drop the candidate, which is made of files that have changed; one of objects, too, is made of good files."""
+        if self._objects is None:
+            await self._rollout.withdraw()
+
+    def _in_force(self, files: tuple[SourceText, ...]) -> bool:
+        return files == tuple(text for text in self._rollout.current.texts if not text.in_cluster)

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from gateway.policies.model import Configuration
+from gateway.policies.errors import ConfigurationError
 from gateway.serving.degradation import Degradation, shortened
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.sources.files import SourceError
@@ -28,6 +28,7 @@ class Report:
         self._metrics = metrics
         self._current: LoadedConfiguration | None = None
         self._stale: str | None = None
+        self._has_bad_files = False
         self._since = datetime.now(UTC)
         self._degradation = Degradation(metrics)
 
@@ -46,16 +47,22 @@ class Report:
     def unreadable(self, error: SourceError) -> None:
         """The source cannot be read."""
         _LOG.error("the configuration cannot be read; the last good one stays", error=str(error))
+        self._has_bad_files = True
         self._stays("unreadable", str(error), errors=1)
 
-    def invalid(self, configuration: Configuration) -> None:
-        """The new configuration has errors."""
-        for error in configuration.errors:
+    def invalid(self, errors: Sequence[ConfigurationError]) -> None:
+        """The new files have errors."""
+        for error in errors:
             _LOG.error("an error in the new configuration", place=str(error.place), error=error.message)
-        first, *more = configuration.errors
-        _LOG.error("the new configuration is not loaded; the last good one stays", errors=len(configuration.errors))
+        first, *more = errors
+        _LOG.error("the new configuration is not loaded; the last good one stays", errors=len(errors))
         others = f" (and {len(more)} more, see the log)" if more else ""
-        self._stays("invalid", f"the new one has an error: {first}{others}", errors=len(configuration.errors))
+        self._has_bad_files = True
+        self._stays("invalid", f"the new one has an error: {first}{others}", errors=len(errors))
+
+    def valid(self) -> None:
+        """The files can be read, and have no error."""
+        self._has_bad_files = False
 
     def unchanged(self, generation: LoadedConfiguration) -> None:
         """The source has the configuration in force, unchanged or again."""
@@ -68,9 +75,13 @@ class Report:
         self._degradation.update(generation)
 
     def adopted(self, generation: LoadedConfiguration) -> None:
-        """The new configuration is in force."""
-        self._stale = None
+        """The new configuration is in force. (With errors only in objects of the cluster.)"""
+        if not self._has_bad_files:
+            self._stale = None
         self._since = generation.loaded
+        for error in generation.configuration.errors:
+            # A warning: the object's author reads it in its status.
+            _LOG.warning("an error in an object of the cluster", place=str(error.place), error=error.message)
         for warning in generation.configuration.warnings:
             _LOG.warning("a warning about the configuration", place=str(warning.place), warning=warning.message)
         _LOG.info(
@@ -80,7 +91,7 @@ class Report:
             workers=len(generation.configuration.workers),
         )
         self.loaded(generation)
-        self._count("loaded", errors=0, good=True)
+        self._count("loaded", errors=len(generation.configuration.errors), good=not self._has_bad_files)
 
     def loaded(self, configuration: LoadedConfiguration) -> None:
         """Count its policies and entries from now on. Those of the previous one stay: it may still decide reviews."""

@@ -52,6 +52,8 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """Whether the Kubernetes API is used."""
     kubeconfig: Path | None = None
     """Where it is, and the credentials; None: the pod's service account."""
+    cluster_policies: bool = False
+    """Whether the objects of the gateway's kinds there are loaded, besides the files."""
     redis: str = ""
     """The URL of the Redis that all replicas share, perhaps with a password; empty: each replica has its own cache."""
     seal_key_file: Path | None = None

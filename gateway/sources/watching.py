@@ -44,7 +44,7 @@ class Source:
     """Files and directories that are read more than once, and perhaps a directory of hooks.
 
     Args:
-        paths: as for ``read``; may be empty where there are hooks.
+        paths: as for ``read``; may be empty where there are hooks, or policies in the cluster.
         hooks: where there are any.
     """
 
@@ -98,10 +98,10 @@ class Source:
         return self._seen == seen and self._seen != self._read
 
     def _files(self) -> tuple[tuple[SourceText, ...], State]:
-        return ((), ()) if self.hooks is not None and not self.paths else read_at_once(self.paths)
+        return read_at_once(self.paths) if self.paths else ((), ())
 
     def _look(self) -> _States:
-        files: State = () if self.hooks is not None and not self.paths else look(self.paths)
+        files: State = look(self.paths) if self.paths else ()
         return files, () if self.hooks is None else self.hooks.look()
 
 

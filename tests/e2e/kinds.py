@@ -51,3 +51,26 @@ def loaded(*objects):
     """What the gateway makes of these objects of the cluster."""
     texts = enumerate(json.dumps(obj).encode() for obj in objects)
     return load([SourceText(name=f"{index}", content=content, in_cluster=True) for index, content in texts])
+
+
+class Kinds:
+    """Objects of the gateway's kinds, of one test: they are in all its gateways, and are deleted at its end."""
+
+    def __init__(self, client):
+        self.client = client
+        self._made = []
+
+    async def apply(self, *objects):
+        """Apply objects. Returns the last one as it is stored."""
+        for obj in objects:
+            reply = await self.client.apply(obj)
+            assert reply.code in {200, 201}, reply
+            self._made.append(obj)
+        return reply.body
+
+    async def delete(self, *objects):
+        for obj in objects:
+            await self.client.delete(obj)
+
+    async def close(self):
+        await self.delete(*self._made)

@@ -103,6 +103,12 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option("--cluster", is_flag=True, help="Use the Kubernetes API, with the pod's service account.", section=IN_CLUSTER)
 @option("--kubeconfig", type=_FILE, help="Use the Kubernetes API, with this kubeconfig file.", section=IN_CLUSTER)
 @option(
+    "--cluster-policies",
+    is_flag=True,
+    help="Serve the Workers and policy configurations in the cluster too.",
+    section=IN_CLUSTER,
+)
+@option(
     "--redis",
     metavar="URL",
     section=WITH_REDIS,
