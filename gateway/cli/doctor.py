@@ -29,7 +29,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -43,9 +43,13 @@ from gateway.lockout.probes import Probe
 from gateway.lockout.registration import examine_registration
 from gateway.policies.model import Configuration
 from gateway.registration.entries import make_entries
-from gateway.registration.webhook_configurations import register
+from gateway.registration.webhook_configurations import Registrar, Registration, register
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration
+
+if TYPE_CHECKING:
+    from gateway.cluster.doctor import Findings
+    from gateway.lockout.registration import ClusterState
 
 REFUSED: Final = 1
 """The exit code if a finding refuses."""
@@ -57,7 +61,7 @@ _COLOURS: Final = {Severity.REFUSE: "red", Severity.WARN: "yellow"}
 
 _OFFLINE: Final = (
     "the cluster: labels of namespaces other than their names, webhooks of others, the Service, its certificate and "
-    "permissions; set --kubeconfig"
+    "permissions; set --kubeconfig, or in a Pod --cluster"
 )
 
 
@@ -73,10 +77,16 @@ def run(paths: tuple[Path, ...], output: str, *, force: bool, **values: Any) -> 
     _require_sound(configuration)
     entries = make_entries(configuration)
     registration = register(entries, registrar)
+    hosts = _redis_hosts(values["redis"])
+    if values["cluster"] or values["kubeconfig"]:
+        state, found = _cluster(values["kubeconfig"], registrar, registration)
+        not_checked = tuple(found.not_checked)
+        about_cluster = tuple(found.findings)
+    else:
+        state, not_checked, about_cluster = None, (_OFFLINE,), ()
     examination = examine_registration(
-        configuration, entries, registration, registrar, redis_hosts=_redis_hosts(values["redis"])
-    )
-    not_checked = (_OFFLINE,)
+        configuration, entries, registration, registrar, redis_hosts=hosts, cluster=state
+    ).with_findings(about_cluster)
     if output == "json":
         click.echo(json.dumps(_document(examination, not_checked), indent=2, ensure_ascii=False))
     else:
@@ -109,6 +119,32 @@ def _require_sound(configuration: Configuration) -> None:
     report_errors(configuration.errors)
     if configuration.errors:
         fail(f"the configuration has {counted(len(configuration.errors))}: it would not be registered", COULD_NOT)
+
+
+def _cluster(
+    kubeconfig: Path | None, registrar: Registrar, registration: Registration
+) -> "tuple[ClusterState, Findings]":
+    import asyncio  # noqa: PLC0415 - with a cluster only
+
+    from gateway.cluster.client import KubernetesClient  # noqa: PLC0415 - see there
+    from gateway.cluster.doctor import read_cluster  # noqa: PLC0415 - see there
+    from gateway.cluster.errors import ApiError, KubeconfigError  # noqa: PLC0415 - see there
+
+    webhooks = [webhook for each in registration.objects for webhook in each["webhooks"]]
+    fails_closed = any(webhook["failurePolicy"] == "Fail" for webhook in webhooks)
+
+    async def read() -> "tuple[ClusterState, Findings]":
+        client = KubernetesClient(kubeconfig)
+        await client.connect()
+        try:
+            return await read_cluster(client, registrar, fails_closed=fails_closed, is_inside=kubeconfig is None)
+        finally:
+            await client.close()
+
+    try:
+        return asyncio.run(read())
+    except (KubeconfigError, ApiError) as error:
+        fail(str(error), COULD_NOT)
 
 
 def _redis_hosts(url: str | None) -> tuple[str, ...]:

@@ -188,6 +188,36 @@ class WebhookProbe:
         return ProbeResult(leaf=shown.not_valid_after_utc, ca=_issuer_ends(shown, target.bundle))
 
 
+class PathProblem(Struct, frozen=True, kw_only=True):
+    """Why the API server could not call a Service. ``is_connection``: it may be this machine's own problem."""
+
+    text: str
+    is_certificate: bool = False
+    is_connection: bool = False
+
+
+async def probe_service(service: Any, port: int, bundle: bytes, name: str) -> PathProblem | None:
+    """Whether this bundle verifies what a Service shows, as the API server would; None: it does.
+
+    Args:
+        service: the object.
+        port: that of the webhook.
+        bundle: PEM; empty: the system's roots.
+        name: for which the certificate is verified.
+    """
+    try:
+        host, number = _address(service, port)
+        await _shown(host, number, name, _context(bundle))
+    except (ValueError, OSError) as error:
+        is_tls = isinstance(error, ssl.SSLError)
+        return PathProblem(
+            text=_reason(error),
+            is_certificate=isinstance(error, ssl.SSLCertVerificationError),
+            is_connection=isinstance(error, OSError) and not is_tls,
+        )
+    return None
+
+
 def _target(config: Any, service: ServiceName) -> _Target | None:
     reference = config.get("service")
     if reference is None or (reference["namespace"], reference["name"]) != (service.namespace, service.name):

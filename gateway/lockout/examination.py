@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.lockout.blocking import CalledProbe, called_probe, lockouts, other_webhooks, wide_rules
 from gateway.lockout.catalogue import Workload, cluster_probes, workload_probes
@@ -35,6 +36,10 @@ class Examination(Struct, frozen=True, kw_only=True):
     def refused(self) -> bool:
         """Whether a finding refuses the registration."""
         return any(each.severity is Severity.REFUSE for each in self.findings)
+
+    def with_findings(self, more: Iterable[Finding]) -> "Examination":
+        """The same with findings of other checks."""
+        return replace(self, findings=_ordered((*self.findings, *more)))
 
 
 def examine(
@@ -66,10 +71,14 @@ def examine(
         *wide_rules(webhooks, {(each.webhook, each.path) for each in blocked}),
     ]
     return Examination(
-        findings=tuple(sorted(findings, key=lambda each: each.severity is not Severity.REFUSE)),
+        findings=_ordered(findings),
         promised=tuple(each.probe for each in called if each.is_promised),
         blocked=tuple(each.probe for each in called if not each.is_promised),
     )
+
+
+def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda each: each.severity is not Severity.REFUSE))
 
 
 def _of_cycle(cycle: Cycle) -> Finding:

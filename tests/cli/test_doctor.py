@@ -89,6 +89,8 @@ def test_redis_must_start(run, written):
         (("--policies", "/nowhere"), "/nowhere"),
         (("--ca-bundle", "/nowhere"), "--ca-bundle: /nowhere"),
         (("-o", "yaml"), "'yaml' is not one of"),
+        (("--kubeconfig", "/nowhere"), "Kubernetes API: the kubeconfig file /nowhere: "),
+        (("--cluster",), "set --kubeconfig outside of a cluster"),
     ],
 )
 def test_wrong_flags(run, written, flags, words):

@@ -14,6 +14,7 @@ from cryptography.x509.oid import NameOID
 from gateway.cluster.client import collection_path, object_path
 from gateway.lockout.catalogue import Workload, cluster_probes, workload_probes
 from gateway.lockout.registration import DNS, NETWORK
+from tests.e2e.api_server import JANE
 from tests.e2e.cluster import SERVICE, SERVICE_NAMESPACE
 from tests.e2e.policies import denies, rules
 from tests.integration.process import COMMAND
@@ -122,3 +123,77 @@ async def test_what_is_promised_is_possible_while_all_gateways_are_away(cluster,
     assert passed == set()
     assert len(replies) == len([each for each in replies if each in promised | blocked]) > 40
     assert {each[4] for each in replies if each in blocked} >= {"nodes", "events"}
+
+
+@pytest.fixture
+def examine(cluster, api_server, tmp_path):
+    """`doctor` with the cluster, about a Service and a CA."""
+
+    def examined(*flags, service, ca=None, user="admin", code=0):
+        command = [COMMAND, "doctor", "--policies", cluster.policies, "--service", service, "-o", "json"]
+        command += ["--kubeconfig", api_server.kubeconfig(tmp_path, user), *(("--ca-bundle", ca) if ca else ()), *flags]
+        done = subprocess.run(command, capture_output=True, check=False, text=True)
+        assert done.returncode == code, done.stderr + done.stdout
+        return json.loads(done.stdout)
+
+    return examined
+
+
+def codes(found):
+    return [(each["severity"], each["code"]) for each in found["findings"]]
+
+
+async def test_the_path_of_kube_apiserver_is_tried(cluster, examine, ca_file, tmp_path):
+    """The Service, and the certificate there by the caBundle: what keeps kube-apiserver from calling refuses."""
+    cluster.write(validating=[denies("no")])
+    gateway = await cluster.start()
+    service = f"{SERVICE_NAMESPACE}/{SERVICE}:{gateway.port}"
+    narrow = ("--exclude-namespace", "kube-system")
+    cases = [
+        ({"service": service, "ca": ca_file}, []),
+        ({"service": service, "code": 1}, [("refuse", "certificate")]),
+        ({"service": f"{SERVICE_NAMESPACE}/nowhere", "ca": ca_file, "code": 1}, [("refuse", "service")]),
+    ]
+    for arguments, expected in cases:
+        found = await asyncio.to_thread(examine, *narrow, **arguments)
+        assert codes(found) == expected
+    gateway.stop()
+    found = await asyncio.to_thread(examine, *narrow, service=service, ca=ca_file)
+    assert "not reached from here" in found["notChecked"][0]
+
+
+async def test_a_service_without_endpoints_and_permissions(cluster, examine, ca_file):
+    """A Service that selects no ready Pod; a service account that may not do what the flags of its Pod need."""
+    cluster.write(validating=[denies("no")])
+    ports = [{"port": 443}]
+    spec = {"selector": {"app": "gw"}, "ports": ports}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "gw"}, "spec": spec}
+    assert (await cluster.create(service)).code == 201
+    container = {"name": "gateway", "image": "gw", "args": ["serve", "--cluster", "--register"]}
+    gateway = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "gw", "labels": {"app": "gw"}}}
+    assert (await cluster.create(gateway | {"spec": {"containers": [container]}})).code == 201
+    about = {"service": f"{cluster.namespace}/gw", "ca": ca_file, "code": 1}
+    found = await asyncio.to_thread(examine, "--exclude-namespace", "kube-system", **about)
+    assert codes(found)[0] == ("refuse", "service")
+    messages = [each["message"] for each in found["findings"] if each["code"] == "permission"]
+    account = f"system:serviceaccount:{cluster.namespace}:default"
+    assert f"{account} may not get, list, watch namespaces, which --cluster needs" in messages
+    assert any("leases.coordination.k8s.io, which --register needs" in each for each in messages)
+
+
+async def test_what_may_not_be_read_is_said(cluster, examine, ca_file):
+    """A user without permissions learns what was not checked; the rest is reported."""
+    cluster.write(validating=[denies("no")])
+    about = {"service": f"{SERVICE_NAMESPACE}/{SERVICE}:1", "ca": ca_file, "user": JANE, "code": 1}
+    found = await asyncio.to_thread(examine, **about)
+    assert ("refuse", "lockout") in codes(found)
+    assert [each for each in found["notChecked"] if each.startswith("webhooks of others: Kubernetes API: GET ")]
+
+
+async def test_the_labels_of_namespaces_are_read(cluster, examine, ca_file):
+    """A selector for a label that kube-system does not have needs no guess."""
+    selected = {"matchLabels": {"only": "here"}}
+    cluster.write(validating=[denies("no", namespaceSelector=selected)])
+    about = {"service": f"{SERVICE_NAMESPACE}/{SERVICE}:1", "ca": ca_file}
+    found = await asyncio.to_thread(examine, **about)
+    assert codes(found) == []

@@ -15,6 +15,12 @@ from gateway.cli.options import option
 @hooks_options
 @registering_options
 @option("--redis", metavar="URL", help="Redis of the gateway, whose Pods must be able to start.")
+@option("--cluster", is_flag=True, help="Look at the cluster too, with the pod's service account.")
+@option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Look at the cluster too, with this kubeconfig file.",
+)
 @click.option("--force", is_flag=True, help="Exit with 0 in spite of findings that refuse, and say so.")
 # No environment variable: the choices differ between commands.
 @click.option(
