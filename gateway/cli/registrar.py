@@ -7,6 +7,7 @@ import click
 
 from gateway.cli.hook_options import chosen_registration
 from gateway.cli.standard_streams import COULD_NOT, fail
+from gateway.registration.kubernetes_versions import MANIFESTS
 from gateway.registration.webhook_configurations import Registrar
 
 
@@ -21,6 +22,11 @@ def chosen_registrar(values: dict[str, Any]) -> Registrar:
     service, url = values["service"] if has_address else of_shell_operator.service, values["url"] or ""
     if (service is None) == (not url):
         raise click.UsageError("exactly one of --service and --url must be set")
+    manifest = values.get("manifest") is not None
+    if manifest and not url:
+        raise click.UsageError("--manifest needs --url: a webhook of a manifest file cannot name a Service")
+    if manifest and values["kube_version"] < MANIFESTS:
+        raise click.UsageError(f"--manifest needs Kubernetes {MANIFESTS} or later, not {values['kube_version']}")
     ca = values["ca_bundle"] or of_shell_operator.ca
     try:
         return Registrar(
@@ -31,6 +37,7 @@ def chosen_registrar(values: dict[str, Any]) -> Registrar:
             kube_version=values["kube_version"],
             excluded_namespaces=values["exclude_namespace"],
             path_secret=_path_secret(values["path_secret_file"]),
+            manifest=manifest,
         )
     except ValueError as error:
         raise click.UsageError(f"--kube-version: {error}") from None

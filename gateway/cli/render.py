@@ -7,6 +7,7 @@ rendered: it would register entries that the corrected one renames.
 import json
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from gateway.cli.registrar import chosen_registrar
 from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.lockout.findings import Severity
 from gateway.lockout.registration import examine_registration
+from gateway.policies.configuration import load
+from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration
 from gateway.registration.entries import make_entries
 from gateway.registration.webhook_configurations import register
@@ -52,7 +55,43 @@ def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
             "--ca-bundle is not set: kube-apiserver verifies the gateway's certificate with its system's roots, unless "
             "a controller adds a caBundle to the objects"
         )
-    click.echo(_FORMATS[output](list(registration.objects)), nl=False)
+    if values["manifest"] is None:
+        click.echo(_FORMATS[output](list(registration.objects)), nl=False)
+    else:
+        _write_manifests(values["manifest"], output, registration.objects)
+
+
+def _write_manifests(directory: Path, output: str, objects: Iterable[dict[str, Any]]) -> None:
+    """Write each object to the directory of its plugin, and name the file on the output.
+
+    An API server does not start with a file that has an error, or is of another plugin's kind; so nothing that does not
+    load here is written.
+    """
+    if output != "yaml":
+        raise click.UsageError("--manifest writes YAML; leave out --output")
+    texts = {_plugin(each) / f"{each['metadata']['name']}.yaml": _as_yaml([each]) for each in objects}
+    loaded = load([SourceText(name=str(file), content=text.encode()) for file, text in texts.items()])
+    report_errors(loaded.errors)
+    if loaded.errors:
+        fail("kube-apiserver would not start with these manifests: nothing is written", WRONG_CONFIGURATION)
+    for name, text in texts.items():
+        file = directory / name
+        # The API server reads files of some extensions only, so it never reads half of one.
+        unfinished = file.with_suffix(".new")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            unfinished.write_text(text)
+            unfinished.replace(file)
+        except OSError as error:
+            fail(
+                f"--manifest: {file}: cannot be written: {error.strerror}; check the path and its permissions",
+                COULD_NOT,
+            )
+        click.echo(file)
+
+
+def _plugin(manifest: dict[str, Any]) -> Path:
+    return Path("mutating" if manifest["kind"].startswith("Mutating") else "validating")
 
 
 def _refuse_errors(configuration: Configuration) -> None:

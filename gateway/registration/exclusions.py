@@ -11,6 +11,10 @@ the gateway's namespace    its own Pods must come up while it is down
 namespaces by choice       such as kube-system
 =========================  ==================================================================================
 
+A registered webhook is never sent the kinds of admissionregistration.k8s.io that configure webhooks and policies; one
+of a manifest file is. There a rule must name the group to be sent them: for ``*`` they are excluded, so that ``*``
+means the same in both, and that nothing which matches everything must be up for a webhook to be removed.
+
 Namespaces are excluded by ``namespaceSelector``. API groups that a rule names are left out of the rule. Where a rule
 is ``*``, a matchCondition excepts them, if the rule can match what they hold; API servers before 1.28 have none, and
 for them all that can be done is a warning.
@@ -42,13 +46,35 @@ EXCLUDED_GROUPS: Final = {
 }
 """The excluded API groups, and the resources in them."""
 
+CONFIGURATION_GROUP: Final = "admissionregistration.k8s.io"
+_CONFIGURATION_RESOURCES: Final = frozenset(
+    {
+        "validatingwebhookconfigurations",
+        "mutatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    }
+)
+"""rules.IsExemptAdmissionConfigurationResource: what registered webhooks are never sent."""
+
 _CONDITION: Final = "admission-gateway.dev/exclusions"
 
 
-def groups_within_reach(rules: Iterable[Rule]) -> list[str]:
-    """The excluded groups of which a rule for all groups can match something."""
-    rules = [rule for rule in rules if ANY in rule.api_groups]
-    return [group for group, resources in EXCLUDED_GROUPS.items() if any(_reaches(rule, resources) for rule in rules)]
+def groups_within_reach(rules: Iterable[Rule], *, manifest: bool = False) -> list[str]:
+    """The excluded groups of which a rule for all groups can match something.
+
+    Args:
+        rules: of an entry.
+        manifest: the entry is for a manifest file.
+    """
+    rules = list(rules)
+    excluded = dict(EXCLUDED_GROUPS)
+    if manifest and not any(CONFIGURATION_GROUP in rule.api_groups for rule in rules):
+        excluded[CONFIGURATION_GROUP] = _CONFIGURATION_RESOURCES
+    wide = [rule for rule in rules if ANY in rule.api_groups]
+    return [group for group, resources in excluded.items() if any(_reaches(rule, resources) for rule in wide)]
 
 
 def without_namespaces(selector: Selector, namespaces: Sequence[str]) -> Selector:

@@ -7,6 +7,7 @@ release  brings
          reinvocationPolicy and scope; AdmissionReview v1
 1.21     the label kubernetes.io/metadata.name on each namespace (1.21 beta, on; 1.22 for good)
 1.28     matchConditions (1.27 alpha, off; 1.28 beta, on; 1.30 for good)
+1.36     webhooks from manifest files (alpha, off)
 =======  ==============================================================================================
 
 Before 1.16, nothing of what is written here can be registered. And matchConditions may call only what a release's CEL
@@ -36,6 +37,7 @@ REFERENCE: Final = KubeVersion(1, 36)
 V1: Final = KubeVersion(1, 16)
 NAME_LABEL: Final = KubeVersion(1, 21)
 MATCH_CONDITIONS: Final = KubeVersion(1, 28)
+MANIFESTS: Final = KubeVersion(1, 36)
 
 _WRITTEN: Final = re.compile(r"v?(\d{1,4})\.(\d{1,4})\+?(?:\.\d.*)?")
 

@@ -50,6 +50,9 @@ from gateway.registration.narrowing import without_groups
 MAX_OBJECT_BYTES: Final = 1_572_864
 """etcd's --max-request-bytes, 1.5 MiB: an object of about 2,000 entries."""
 
+STATIC_SUFFIX: Final = ".static.k8s.io"
+"""k8s.io/apiserver: "Resources with names ending in this suffix can only be created via static manifest files"."""
+
 _KINDS: Final = {
     Phase.MUTATING: "MutatingWebhookConfiguration",
     Phase.VALIDATING: "ValidatingWebhookConfiguration",
@@ -62,6 +65,7 @@ class Registrar(Struct, frozen=True, kw_only=True):
     Exactly one of ``service`` (its path is not used) and ``url`` (``https://HOST[:PORT]``) is set. ``ca_bundle`` is
     PEM; empty, the API server trusts its system's roots. The service's namespace is excluded, and
     ``excluded_namespaces`` as well. ``path_secret``, if there is one, is the first segment of all paths.
+    ``manifest``: the objects are for manifest files (KEP-5793), and their names end in STATIC_SUFFIX.
 
     Raises:
         ValueError: neither or both are set, or the release has no admissionregistration.k8s.io/v1.
@@ -74,6 +78,7 @@ class Registrar(Struct, frozen=True, kw_only=True):
     kube_version: KubeVersion = REFERENCE
     excluded_namespaces: tuple[str, ...] = ()
     path_secret: str = ""
+    manifest: bool = False
 
     def __post_init__(self) -> None:
         if (self.service is None) == (not self.url):
@@ -83,6 +88,12 @@ class Registrar(Struct, frozen=True, kw_only=True):
                 f"Kubernetes {self.kube_version} has no admissionregistration.k8s.io/v1, which {V1} brought; "
                 f"register with Kubernetes {V1} or later"
             )
+
+    @property
+    def object_name(self) -> str:
+        """The name of both objects."""
+        suffix = STATIC_SUFFIX if self.manifest and not self.name.endswith(STATIC_SUFFIX) else ""
+        return self.name + suffix
 
     @property
     def closed_namespaces(self) -> tuple[str, ...]:
@@ -129,7 +140,7 @@ def _object(phase: Phase, entries: Iterable[Entry], collected: _Warnings) -> dic
     made = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": _KINDS[phase],
-        "metadata": {"name": collected.registrar.name},
+        "metadata": {"name": collected.registrar.object_name},
         "webhooks": webhooks,
     }
     size = len(json.dumps(made, separators=(",", ":")))
@@ -180,7 +191,7 @@ def _rules(entry: Entry, collected: _Warnings) -> tuple[Rule, ...]:
 
 def _conditions(entry: Entry, rules: Iterable[Rule], collected: _Warnings) -> list[dict[str, Any]]:
     own = entry.policies[0].match_conditions if entry.isolated else ()
-    excluded = groups_within_reach(rules)
+    excluded = groups_within_reach(rules, manifest=collected.registrar.manifest)
     version = collected.registrar.kube_version
     if version < MATCH_CONDITIONS:
         if own:

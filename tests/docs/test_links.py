@@ -23,7 +23,7 @@ _TEST = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
 FOREIGN = {
     "cargo": {"--release"},
     "curl": {"--cacert", "--data-binary"},
-    "kube-apiserver": {"--admission-control-config-file", "--max-mutating-requests-inflight"},
+    "kube-apiserver": {"--admission-control-config-file", "--feature-gates", "--max-mutating-requests-inflight"},
     "benchmarks": {"--seconds", "--rounds", "--against"},
     "etcd": {"--max-request-bytes"},
     "helm": {"--set", "--set-file"},

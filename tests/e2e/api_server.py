@@ -35,28 +35,32 @@ _AUDITED = {
 """At this level the annotations of mutating webhooks are complete."""
 
 
-def _admission(credentials):
-    webhooks = {
+def _admission(credentials, webhooks):
+    base = {
         "apiVersion": "apiserver.config.k8s.io/v1",
         "kind": "WebhookAdmissionConfiguration",
         "kubeConfigFile": str(credentials),
     }
     plugins = [
-        {"name": name, "configuration": webhooks} for name in ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
+        {"name": name, "configuration": base | webhooks.get(name, {})}
+        for name in ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
     ]
     return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins}
 
 
 class ApiServer:
-    """One process. ``directory`` is an empty one, for its files; ``clients`` issued its client certificate."""
+    """One process. ``directory`` is an empty one, for its files; ``clients`` issued its client certificate.
 
-    def __init__(self, directory):
+    ``flags`` are more of its flags, ``webhooks`` more members of the configuration of a plugin.
+    """
+
+    def __init__(self, directory, *flags, webhooks=None):
         program = _MODULE / "bin/apiserver"
         assert program.exists(), f"{program} is not there: build it with `make -C {_MODULE} build`"
         self._authority = Authority("kube-apiserver")
         self.clients = Authority("kube-apiserver's clients")
         self.process = subprocess.Popen(
-            [program, directory / "etcd", *self._flags(directory)],
+            [program, directory / "etcd", *self._flags(directory, webhooks or {}), *flags],
             # It ends when this pipe does, whatever becomes of us.
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -65,7 +69,7 @@ class ApiServer:
         self._out, self._err = Lines(self.process.stdout), Lines(self.process.stderr)
         self.url = ""
 
-    def _flags(self, directory):
+    def _flags(self, directory, webhooks):
         def write(name, content):
             (directory / name).write_text(content if isinstance(content, str) else json.dumps(content))
             return directory / name
@@ -73,6 +77,7 @@ class ApiServer:
         certificate, key = self._authority.issue("127.0.0.1").write(directory, "serving")
         accounts, account_key = self._authority.issue().write(directory, "service-accounts")
         self.clients.issue(subject="kube-apiserver").write(directory, "webhooks")
+        admission = _admission(write("webhooks", _CREDENTIALS), webhooks)
         # Service accounts' tokens are a controller's work; and DefaultStorageClass needs a cluster's own objects.
         disabled = "ServiceAccount,DefaultStorageClass,StorageObjectInUseProtection"
         return (
@@ -88,7 +93,7 @@ class ApiServer:
             f"--service-account-key-file={accounts}",
             f"--service-account-signing-key-file={account_key}",
             f"--disable-admission-plugins={disabled}",
-            f"--admission-control-config-file={write('admission', _admission(write('webhooks', _CREDENTIALS)))}",
+            f"--admission-control-config-file={write('admission', admission)}",
             f"--audit-policy-file={write('audit-policy', _AUDITED)}",
             "--audit-log-path=-",
         )

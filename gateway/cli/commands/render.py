@@ -17,7 +17,14 @@ from gateway.cli.hook_options import hooks_options
 @click.option(
     "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Output format."
 )
-def render(paths: tuple[Path, ...], output: str, **values: Any) -> None:
+@click.option(
+    "--manifest",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the objects to DIR/mutating and DIR/validating instead, for an API server that loads webhooks from "
+    "files (Kubernetes 1.36, alpha).",
+)
+def render(paths: tuple[Path, ...], output: str, manifest: Path | None, **values: Any) -> None:
     """Print the objects that register the policies in PATH... (- is the standard input) and hooks with kube-apiserver.
 
     A MutatingWebhookConfiguration and a ValidatingWebhookConfiguration, with one webhook for each entry (see check).
@@ -27,4 +34,4 @@ def render(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     """
     from gateway.cli.render import run
 
-    run(paths, output, **values)
+    run(paths, output, manifest=manifest, **values)
