@@ -3,12 +3,12 @@
 from typing import Final
 
 from deploy.generator.schemas import Schema, array, mapping, text, words
+from gateway.cluster.policy_status import ENFORCED, INVALID, MAX_MESSAGE, UNAVAILABLE
 
 MAX_REPLICAS: Final = 100
 """Replicas that report: an entry takes some 300 bytes, so 30 KB of the 1.5 MB of an object."""
 
 MAX_CONDITIONS: Final = 8
-MAX_MESSAGE: Final = 1024
 
 COLUMNS: Final = [
     {"name": "Accepted", "type": "string", "jsonPath": '.status.conditions[?(@.type=="Accepted")].status'},
@@ -39,7 +39,7 @@ def status() -> Schema:
             ),
             "replicas": array(
                 "What each replica of the gateway reports of itself.",
-                mapping("", _replica(), required=["name", "observedGeneration"]),
+                mapping("", _replica(), required=["name", "observedGeneration", "reason"]),
                 kind="map",
                 keys=["name"],
                 maxItems=MAX_REPLICAS,
@@ -62,10 +62,13 @@ def _condition() -> dict[str, Schema]:
 
 def _replica() -> dict[str, Schema]:
     return {
-        "name": text("Its pod.", maxLength=253),
+        "name": text("HOST:PORT; the host is its pod's name.", maxLength=253),
         "observedGeneration": _generation("The generation that it has looked at."),
-        "enforcedGeneration": _generation("The generation that it uses; absent: none."),
-        "message": text("Why these differ.", maxLength=MAX_MESSAGE),
+        "enforcedGeneration": _generation(
+            "The generation that it uses; absent: not this one, but perhaps an earlier one."
+        ),
+        "reason": words("", (ENFORCED, INVALID, UNAVAILABLE)),
+        "message": text("Why it does not use the generation that it has looked at.", maxLength=MAX_MESSAGE),
     }
 
 

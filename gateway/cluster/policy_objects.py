@@ -21,7 +21,7 @@ from gateway.policies.objects import CONFIGURATION_KINDS, GROUP, VERSION, WORKER
 KINDS: Final = (WORKER, *CONFIGURATION_KINDS)
 
 _NOT_INSTALLED: Final = "install the CustomResourceDefinitions: kubectl apply --server-side -f deploy/chart/crds"
-_NOT_PERMITTED: Final = "grant it to the gateway's service account, as the ClusterRole of deploy/chart does"
+_NOT_PERMITTED: Final = "grant it to the gateway's service account: docs/operate.md has the rules"
 
 
 class PolicyObject(Struct, frozen=True, kw_only=True):

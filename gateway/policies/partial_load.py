@@ -18,15 +18,15 @@ from gateway.policies.model import Configuration
 
 
 class PartialLoad(Struct, frozen=True, kw_only=True):
-    """What was loaded: ``texts`` are those that ``configuration`` was made of; ``refused``: why the object of this name
-    is none of them, or is one with an earlier text.
+    """What was loaded. ``texts`` are those that ``configuration`` was made of, ``refused`` the objects that are none of
+    them, and why.
 
     ``file_errors``: those of the errors that are in files.
     """
 
     configuration: Configuration
     texts: tuple[SourceText, ...]
-    refused: Mapping[str, str]
+    refused: Mapping[SourceText, str]
     file_errors: tuple[ConfigurationError, ...]
 
 
@@ -42,7 +42,7 @@ def load_partially(
     """
     chosen = {text.name: text for text in objects}
     names = frozenset(chosen)
-    refused: dict[str, str] = {}
+    refused: dict[SourceText, str] = {}
     while True:
         texts = (*files, *chosen.values())
         configuration = load(texts)
@@ -51,7 +51,7 @@ def load_partially(
             break
         for name in fatal:
             text, last = chosen.pop(name), good.get(name)
-            refused.setdefault(name, summary([each for each in configuration.errors if each.place.file == name]))
+            refused[text] = summary([each for each in configuration.errors if each.place.file == name])
             if last is not None and last != text:
                 chosen[name] = last
     return PartialLoad(

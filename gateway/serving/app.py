@@ -241,7 +241,7 @@ class Gateway:
             self._be_ready()
         else:
             self._routes.not_ready = "the policies in the cluster are not known yet; /readyz says why"
-            self._cluster_policies.start()
+            self._cluster_policies.start(front)
         self._access.warn(front[0])
         if self._reload is not None:
             self._background.append(asyncio.create_task(self._reload.run()))
@@ -255,7 +255,7 @@ class Gateway:
             return None
         from gateway.serving.cluster_policies import ClusterPolicies  # noqa: PLC0415 - as Cluster
 
-        return ClusterPolicies(cluster.client, reload, self._be_ready)
+        return ClusterPolicies(cluster.client, reload, self._rollout, self._be_ready)
 
     def _be_ready(self) -> None:
         if not self._stopping:

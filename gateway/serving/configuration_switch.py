@@ -73,6 +73,8 @@ class ConfigurationSwitch:
         self._caching = caching
         self._facts = facts
         self._pool = WorkerPool(limits, worker_events, transport_config)
+        self.observers: list[Callable[[], object]] = []
+        """Called when another configuration is in force, and when the availability of policies may have changed."""
         self._availabilities_changed = asyncio.Event()
         self._alive: set[LoadedConfiguration] = set()
         self._retiring: set[asyncio.Task[None]] = set()
@@ -175,6 +177,11 @@ class ConfigurationSwitch:
         self._report.availability(candidate)
         if candidate.configuration is not before.configuration:
             self._report.adopted(candidate)
+        self._notify()
+
+    def _notify(self) -> None:
+        for observer in self.observers:
+            observer()
 
     async def _watch_availabilities(self) -> None:
         """Report changes of the policies' availability; renew the configuration when a last good version is unused."""
@@ -183,6 +190,7 @@ class ConfigurationSwitch:
             self._availabilities_changed.clear()
             try:
                 self._report.availability(self.current)
+                self._notify()
                 await self._renew()
             except Exception:  # noqa: BLE001 - logged; the next change may succeed
                 _LOG.exception("updating the availability of policies failed inside the gateway")

@@ -28,7 +28,7 @@ followed by it: else a worker that does not answer and a stream of changes could
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -69,8 +69,8 @@ class Reload:
         report: Report,
         interval: float,
     ) -> None:
-        self.refused: dict[str, str] = {}
-        """Why the cluster's objects of these names are not in the last proposal as they are."""
+        self.refused: Mapping[SourceText, str] = {}
+        """The objects of the cluster that are not in the last proposal, and why."""
         self._source = source
         self._files = files
         self._rollout = rollout
@@ -169,7 +169,7 @@ class Reload:
         return await asyncio.to_thread(load_partially, files, objects, good)
 
     async def _propose(self, loaded: PartialLoad) -> None:
-        self.refused = dict(loaded.refused)
+        self.refused = loaded.refused
         if loaded.texts == self._rollout.current.texts:
             await self._rollout.withdraw()
         else:

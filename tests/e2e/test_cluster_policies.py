@@ -198,3 +198,103 @@ async def test_a_missing_permission_is_named(cluster, kinds, api_server, tmp_pat
     code, report = gateway.page("/readyz")
     assert code == 503
     assert "grant it to the gateway's service account" in report
+
+
+@pytest.fixture
+def status(kinds):
+    """Wait until the status of an object has these conditions: (status, reason) of Accepted and of Enforced."""
+
+    async def wait(obj, accepted, enforced):
+        async def found():
+            stored = (await kinds.client.get(obj)).body
+            conditions = {each["type"]: each for each in stored.get("status", {}).get("conditions", [])}
+            pairs = [(each["status"], each["reason"]) for each in conditions.values()]
+            current = all(
+                each["observedGeneration"] == stored["metadata"]["generation"] for each in conditions.values()
+            )
+            return stored["status"] if current and pairs == [accepted, enforced] else None
+
+        return await eventually(found)
+
+    return wait
+
+
+GOOD = (("True", "Accepted"), ("True", "Enforced"))
+
+
+async def test_the_status_is_the_truth_of_each_replica(kinds, started, status):
+    """Each replica reports which generation it uses; the conditions are those of all, and name who differs."""
+    obj = validating(denies("first"))
+    await kinds.apply(obj)
+    replicas = [await started() for _ in range(2)]
+
+    async def complete():
+        return len((await status(obj, *GOOD))["replicas"]) == 2
+
+    await eventually(complete)
+    found = await status(obj, *GOOD)
+    assert [each["enforcedGeneration"] for each in found["replicas"]] == [1, 1]
+    assert sorted(each["name"].rpartition(":")[2] for each in found["replicas"]) == sorted(
+        str(gateway.port) for gateway in replicas
+    )
+    invalid = validating(denies("second", matchConditions=[{"name": "c", "expression": "1 +"}]))
+    await kinds.apply(invalid)
+
+    async def both():
+        found = await status(obj, ("False", "Invalid"), ("False", "Invalid"))
+        return found if found["conditions"][1]["message"].startswith("2 of 2 replicas do not use it; ") else None
+
+    found = await eventually(both)
+    message = found["conditions"][0]["message"]
+    assert message.startswith("policies[0].matchConditions[0].expression: Invalid value: ")
+    assert (await kinds.client.get(obj)).body["metadata"]["generation"] == found["observedGeneration"] == 2
+    await kinds.apply(obj)
+    await status(obj, *GOOD)
+    # One that stops removes itself, and is not waited for.
+    replicas[0].terminate()
+
+    async def alone():
+        return len((await kinds.client.get(obj)).body["status"]["replicas"]) == 1
+
+    await eventually(alone)
+    await kinds.apply(validating(denies("third")))
+    await status(obj, *GOOD)
+
+
+async def test_a_replica_that_is_killed_is_named(kinds, started, status):
+    """An object that it does not report is not enforced by all, as far as anybody knows."""
+    obj = validating(denies("first"))
+    await kinds.apply(obj)
+    killed, _ = await started(), await started()
+
+    async def complete():
+        return len((await status(obj, *GOOD))["replicas"]) == 2
+
+    await eventually(complete)
+    killed.process.kill()
+    await kinds.apply(validating(denies("second")))
+    found = await status(obj, ("Unknown", "Pending"), ("False", "Pending"))
+    assert found["observedGeneration"] == 1
+    assert f":{killed.port}" in found["conditions"][1]["message"]
+
+
+async def test_a_worker_that_does_not_answer_is_in_the_status(kinds, started, status):
+    """The object is accepted, and not enforced."""
+    obj = validating(denies("no") | {"worker": "away"})
+    await kinds.apply(worker({"grpc": {"target": f"127.0.0.1:{free_port()}"}}, name="away"), obj)
+    await started()
+    found = await status(obj, ("True", "Accepted"), ("False", "Unavailable"))
+    assert "judge.test.example.com" in found["conditions"][1]["message"]
+
+
+async def test_a_status_loads_nothing(kinds, started, status):
+    """Neither its own nor metadata of others: they are no change of the configuration."""
+    obj = validating(denies("no"))
+    await kinds.apply(obj)
+    gateway = await started()
+    await status(obj, *GOOD)
+    loaded = gateway.metric("configuration_reloads_total", result="loaded")
+    await kinds.apply(obj | {"metadata": obj["metadata"] | {"labels": {"team": "a"}}})
+    await kinds.apply(validating(denies("other", name="other"), name="b"))
+    await status(validating(name="b"), *GOOD)
+    assert gateway.metric("configuration_reloads_total", result="loaded") == loaded + 1

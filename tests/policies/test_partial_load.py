@@ -37,7 +37,7 @@ def test_an_object_whose_policies_are_not_known_is_left_out():
     """And why, is told by its name; the others are loaded."""
     loaded = load_partially([], [text(validating("a", typo=1)), text(validating("b", POLICY))], {})
     assert names(loaded) == ["b/labels.a.example.com"]
-    assert loaded.refused == {"ValidatingPolicyConfiguration/a": 'unknown field "typo"'}
+    assert loaded.refused == {text(validating("a", typo=1)): 'unknown field "typo"'}
 
 
 def test_its_last_good_text_is_loaded_instead():
@@ -54,7 +54,7 @@ def test_a_file_wins_over_an_object_of_its_name():
     files = [text(WORKER, in_cluster=False), text(validating("a", POLICY | {"mode": "warn"}), in_cluster=False)]
     loaded = load_partially(files, [text(WORKER), text(validating("a", POLICY))], {})
     assert [policy.mode for policy in loaded.configuration.validating] == ["warn"]
-    assert set(loaded.refused) == {"Worker/w", "ValidatingPolicyConfiguration/a"}
+    assert {each.name for each in loaded.refused} == {"Worker/w", "ValidatingPolicyConfiguration/a"}
     assert loaded.file_errors == ()
 
 
