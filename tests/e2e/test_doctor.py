@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -15,8 +16,10 @@ from gateway.cluster.client import collection_path, object_path
 from gateway.lockout.catalogue import Workload, cluster_probes, workload_probes
 from gateway.lockout.registration import DNS, NETWORK
 from tests.e2e.api_server import JANE
+from tests.e2e.client import JSON_PATCH, eventually
 from tests.e2e.cluster import SERVICE, SERVICE_NAMESPACE
-from tests.e2e.policies import denies, rules
+from tests.e2e.objects import pod
+from tests.e2e.policies import denies, judge, rules
 from tests.integration.process import COMMAND
 
 EXCLUDED = ("--exclude-namespace", "kube-node-lease", "--exclude-namespace", "kube-system")
@@ -197,3 +200,26 @@ async def test_the_labels_of_namespaces_are_read(cluster, examine, ca_file):
     about = {"service": f"{SERVICE_NAMESPACE}/{SERVICE}:1", "ca": ca_file}
     found = await asyncio.to_thread(examine, **about)
     assert codes(found) == []
+
+
+def shown_patch(what):
+    """The JSON Patch that docs/break-glass.md has behind this comment."""
+    page = (Path(__file__).parents[2] / "docs/break-glass.md").read_text()
+    _, block = page.split(f"<!-- patch: {what} -->\n", 1)
+    return json.loads(block.split("-p '", 1)[1].split("'\n```", 1)[0])
+
+
+@pytest.mark.parametrize("what", ["namespace", "failurePolicy"])
+async def test_the_ways_out_of_the_runbook_lead_out(cluster, what):
+    """With the gateway killed, what a policy under Fail blocks is possible after the patch of docs/break-glass.md."""
+    gateway = await cluster.enforce(validating=[judge()])
+    gateway.stop()
+    assert (await cluster.create(pod(), dryRun="All")).code == 500
+    changes = json.loads(json.dumps(shown_patch(what)).replace("team-a", cluster.namespace))
+    configuration = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{cluster.namespace}"
+    assert (await cluster.client.send("PATCH", configuration, changes, media=JSON_PATCH)).code == 200
+
+    async def possible():
+        return (await cluster.create(pod(), dryRun="All")).code == 201
+
+    await eventually(possible)
