@@ -17,6 +17,7 @@ import yaml
 from gateway.cli.commands.new_worker import LANGUAGES
 from gateway.cli.sdk_sources import SDKS, sdk_files
 from tests.cli.projects import NAME, contents, made
+from tests.deploy.dockerfile import bases, instructions
 
 ROOT = Path(__file__).parents[2]
 
@@ -157,29 +158,12 @@ def test_the_pods_are_restricted(project):
     assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
 
-INSTRUCTIONS = {"ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "RUN", "USER", "WORKDIR"}
-
-
-def instructions(text):
-    """The instructions of a Dockerfile, in stages: pairs of a word and what follows it."""
-    lines = re.sub(r"\\\n", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)).splitlines()
-    found = [tuple(line.split(None, 1)) for line in lines if line.strip()]
-    stages = []
-    for word, rest in found:
-        assert word in INSTRUCTIONS
-        if word == "FROM":
-            stages.append([])
-        if stages:
-            stages[-1].append((word, rest))
-    return stages
-
-
 def test_the_image(project):
     """Two stages on bases with tags; the last one runs as an unprivileged user, on the port of the manifest."""
     build, final = instructions((project / "Dockerfile").read_text())
-    bases = re.findall(r"^(?:FROM|ARG \w+=) ?([a-z][^\s$]*)", (project / "Dockerfile").read_text(), re.MULTILINE)
-    assert bases
-    assert all(":" in base and not base.endswith(":latest") for base in bases)
+    named = bases((project / "Dockerfile").read_text())
+    assert named
+    assert all(":" in base and not base.endswith(":latest") for base in named)
     assert build[0][1].endswith(" AS build")
     assert any(word == "COPY" and rest.startswith("--from=build ") for word, rest in final)
     last = dict(final)

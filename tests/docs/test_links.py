@@ -25,6 +25,7 @@ FOREIGN = {
     "curl": {"--cacert", "--data-binary"},
     "kube-apiserver": {"--admission-control-config-file", "--feature-gates", "--max-mutating-requests-inflight"},
     "benchmarks": {"--seconds", "--rounds", "--against"},
+    "docker": {"--file", "--platform", "--push", "--tag"},
     "etcd": {"--max-request-bytes"},
     "helm": {"--set", "--set-file"},
     "hooks": {"--config"},
