@@ -3,7 +3,8 @@
 The loop's own ``create_server`` logs no failed handshake, and does not answer a client that speaks plain HTTP. So the
 listener accepts sockets itself and peeks at the first byte before it starts the loop's TLS:
 
-    0x16 (a TLS handshake record)   TLS, with a limit on its time; a failure is noted with OpenSSL's reason
+    0x16 (a TLS handshake record)   TLS, with a limit on its time; a failure is noted with OpenSSL's reason, and the
+                                    client gets the alert
     an upper-case letter            plain HTTP: an answer that says so
     nothing, then the end           a TCP probe: closed without a log line
     anything else                   noted and closed
@@ -20,6 +21,7 @@ import structlog
 
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Note, Refusal, raw_answer
+from gateway.serving.tls import alert_of
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -129,13 +131,18 @@ class Listener:
         try:
             if first.isupper():
                 self._note(Refusal.PLAIN_HTTP, peer=peer, why=_PLAIN_HTTP)
-                await self._answer_plain_http(connected)
+                await self._send_last(connected, raw_answer(Refusal.PLAIN_HTTP, _PLAIN_HTTP))
             elif first:
                 self._note(Refusal.TLS, peer=peer, why=f"no TLS: the first byte is 0x{first[0]:02x}")
         finally:
             connected.close()
 
     async def _handshake(self, connected: socket.socket, peer: str) -> None:
+        # The transport closes its socket when the handshake fails. This one keeps the connection open for the alert.
+        with connected.dup() as kept:
+            await self._tls(connected, kept, peer)
+
+    async def _tls(self, connected: socket.socket, kept: socket.socket, peer: str) -> None:
         try:
             await self._loop.connect_accepted_socket(
                 self._factory,
@@ -146,6 +153,7 @@ class Listener:
             )
         except ssl.SSLError as error:
             self._note(Refusal.TLS, peer=peer, why=f"TLS handshake failed: {_explained(error)}")
+            await self._send_last(kept, alert_of(error))
         except OSError as error:
             why = error.strerror or str(error) or "the client closed the connection"
             self._note(Refusal.TLS, peer=peer, why=f"TLS handshake interrupted: {why}")
@@ -166,11 +174,11 @@ class Listener:
         finally:
             self._loop.remove_reader(connected.fileno())
 
-    async def _answer_plain_http(self, connected: socket.socket) -> None:
-        """Answer plain HTTP, then read until the client closes: a close with bytes unread would lose the answer."""
+    async def _send_last(self, connected: socket.socket, content: bytes) -> None:
+        """Send this, then read until the client closes: a close with bytes unread would lose what was sent."""
         try:
             async with asyncio.timeout(self._limits.linger_seconds):
-                await self._loop.sock_sendall(connected, raw_answer(Refusal.PLAIN_HTTP, _PLAIN_HTTP))
+                await self._loop.sock_sendall(connected, content)
                 connected.shutdown(socket.SHUT_WR)
                 while await self._loop.sock_recv(connected, 65536):
                     pass

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from cryptography import x509
@@ -33,7 +33,43 @@ from gateway.certificates.pair import CertificatePair
 
 _LOG: Final = structlog.get_logger(__name__)
 
+_ALERT: Final = "alert"
+
 _TLS12_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+
+class _Handshake(ssl.SSLObject):
+    """The TLS of one connection. The error of a failed handshake keeps the alert for the client (``alert_of``).
+
+    Neither uvloop nor asyncio sends it: they close the connection, and the client gets a reset without a reason.
+    """
+
+    outgoing: ssl.MemoryBIO
+
+    def do_handshake(self) -> None:
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            setattr(error, _ALERT, self.outgoing.read())
+            raise
+
+
+class _ServerContext(ssl.SSLContext):
+    sslobject_class = _Handshake
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **options: Any) -> ssl.SSLObject:
+        made = super().wrap_bio(incoming, outgoing, *args, **options)
+        if isinstance(made, _Handshake):
+            made.outgoing = outgoing
+        return made
+
+
+def alert_of(error: ssl.SSLError) -> bytes:
+    """What a failed handshake has left to send to the client; empty if that is nothing."""
+    alert: bytes = getattr(error, _ALERT, b"")
+    return alert
 
 
 class TlsError(Exception):
@@ -86,7 +122,7 @@ def server_context(
     certificate = _certificate(pair)
     _require_pair(certificate, pair)
     _warn(certificate, pair)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(_TLS12_CIPHERS)
     context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET

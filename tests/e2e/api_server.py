@@ -5,6 +5,7 @@ It has no controllers: no namespace is ever gone, no Deployment makes Pods.
 
 import base64
 import json
+import socket
 import ssl
 import subprocess
 from pathlib import Path
@@ -19,12 +20,15 @@ ADMIN, JANE = "admin", "jane"
 
 _USERS = f'{ADMIN},{ADMIN},1,"system:masters"\n{JANE},{JANE},2,"developers"\n'
 
+TOKEN, USER, PASSWORD = "a-token-for-webhooks", "hooks", "p:ss wörd"
+
 _CREDENTIALS = {
-    "apiVersion": "v1",
-    "kind": "Config",
-    "users": [{"name": "*", "user": {"client-certificate": "webhooks.crt", "client-key": "webhooks.key"}}],
+    "certificate": {"client-certificate": "webhooks.crt", "client-key": "webhooks.key"},
+    "token": {"token": TOKEN},
+    "password": {"username": USER, "password": PASSWORD},
 }
-"""What it proves itself with to every webhook that wants to see a certificate."""
+"""What it proves itself with to webhooks: to those at one port with a token, to those at another one with a password,
+and to all others, if they want to see one, with a certificate."""
 
 _AUDITED = {
     "apiVersion": "audit.k8s.io/v1",
@@ -48,6 +52,14 @@ def _admission(credentials, webhooks):
     return {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration", "plugins": plugins}
 
 
+def _reserved_port():
+    """A socket that keeps its port free for a server with SO_REUSEADDR: no other socket is given it meanwhile."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
+
+
 class ApiServer:
     """One process. ``directory`` is an empty one, for its files; ``clients`` issued its client certificate.
 
@@ -59,6 +71,7 @@ class ApiServer:
         assert program.exists(), f"{program} is not there: build it with `make -C {_MODULE} build`"
         self._authority = Authority("kube-apiserver")
         self.clients = Authority("kube-apiserver's clients")
+        self._ports = {kind: _reserved_port() for kind in ("token", "password")}
         self.process = subprocess.Popen(
             [program, directory / "etcd", *self._flags(directory, webhooks or {}), *flags],
             # It ends when this pipe does, whatever becomes of us.
@@ -69,6 +82,15 @@ class ApiServer:
         self._out, self._err = Lines(self.process.stdout), Lines(self.process.stderr)
         self.url = ""
 
+    def port(self, kind):
+        """The port of webhooks at which it has these credentials, for a gateway; 0 is any other one."""
+        return self._ports[kind].getsockname()[1] if kind in self._ports else 0
+
+    def _kubeconfig(self):
+        names = {kind: f"*.svc:{self.port(kind)}" if kind in self._ports else "*" for kind in _CREDENTIALS}
+        users = [{"name": names[kind], "user": user} for kind, user in _CREDENTIALS.items()]
+        return {"apiVersion": "v1", "kind": "Config", "users": users}
+
     def _flags(self, directory, webhooks):
         def write(name, content):
             (directory / name).write_text(content if isinstance(content, str) else json.dumps(content))
@@ -77,7 +99,7 @@ class ApiServer:
         certificate, key = self._authority.issue("127.0.0.1").write(directory, "serving")
         accounts, account_key = self._authority.issue().write(directory, "service-accounts")
         self.clients.issue(subject="kube-apiserver").write(directory, "webhooks")
-        admission = _admission(write("webhooks", _CREDENTIALS), webhooks)
+        admission = _admission(write("webhooks", self._kubeconfig()), webhooks)
         # Service accounts' tokens are a controller's work; and DefaultStorageClass needs a cluster's own objects.
         disabled = "ServiceAccount,DefaultStorageClass,StorageObjectInUseProtection"
         return (
@@ -139,5 +161,7 @@ class ApiServer:
         finally:
             self.process.kill()
             self.process.wait()
+            for reserved in self._ports.values():
+                reserved.close()
             self._out.all()
             self._err.all()

@@ -135,9 +135,12 @@ class Cluster:
         self._gateways.append(gateway)
         return await asyncio.to_thread(gateway.ready)
 
-    async def register(self, port, *others):
-        """Register the policies at this port, for other namespaces too, and wait until that is in force."""
-        for obj in await asyncio.to_thread(self._render, port):
+    async def register(self, port, *others, flags=()):
+        """Register the policies at this port, for other namespaces too, and wait until that is in force.
+
+        ``flags`` are those of ``render``.
+        """
+        for obj in await asyncio.to_thread(self._render, port, *flags):
             await self.apply_webhooks(obj, self.namespace, self.other, *others)
         self._registered += await _in_force(self.client, f"{self.namespace}-{len(self._registered)}")
 

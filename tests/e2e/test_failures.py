@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.authorities import Authority
 from tests.e2e.objects import pod
 from tests.e2e.policies import ENTRY, denies, hang, judge
 from tests.e2e.worker_process import WorkerProcess
@@ -96,20 +95,3 @@ async def test_a_policy_that_cannot_be_called_fails_alone(cluster):
     assert (reply.code, reply.message.rpartition(": ")[2]) == (403, "no")
     (warning,) = reply.warnings
     assert warning.startswith("unknown.test.example.com: could not judge this request: CONFIGURATION ")
-
-
-async def test_kube_apiservers_certificate_is_verified(cluster, api_server, tmp_path):
-    """With --client-ca it is called if the CA is that of kube-apiserver's certificate for webhooks."""
-    (tmp_path / "clients.crt").write_bytes(api_server.clients.pem)
-    await cluster.enforce("--client-ca", tmp_path / "clients.crt", validating=[denies("no")])
-    reply = await cluster.create(pod())
-    assert (reply.code, reply.message) == (403, f'admission webhook "{ENTRY}" denied the request: no')
-
-
-async def test_a_client_certificate_of_another_ca_is_refused(cluster, tmp_path):
-    """Then kube-apiserver cannot call the gateway."""
-    (tmp_path / "clients.crt").write_bytes(Authority("others").pem)
-    await cluster.enforce("--client-ca", tmp_path / "clients.crt", validating=[judge()])
-    reply = await cluster.create(pod())
-    assert reply.code == 500
-    assert f'failed calling webhook "{ENTRY}"' in reply.message

@@ -266,11 +266,14 @@ def test_any_credential_is_enough(certified, tmp_path):
 
 
 def test_a_certificate_of_another_ca_is_refused_with_the_handshake(certified, tmp_path):
-    """Even beside a token: who presents a wrong certificate is not who it claims to be."""
+    """Even beside a token. The client gets the TLS alert, also if it has sent a request with the handshake."""
     served = certified(BEARER_TOKENS)
-    with presenting(served, tmp_path, STRANGERS.issue(subject="kube-apiserver")), pytest.raises(OSError):
-        served.post(headers=JSON | {"Authorization": "Bearer new"})
+    stranger = STRANGERS.issue(subject="kube-apiserver")
+    for _ in range(10):
+        with presenting(served, tmp_path, stranger), pytest.raises(ssl.SSLError, match="ALERT_UNKNOWN_CA"):
+            served.post(b"{}" * 10_000, headers=JSON | {"Authorization": "Bearer new"})
     assert served.judge.called == []
+    assert served.events == [("refused", "tls")] * 10
 
 
 @pytest.mark.parametrize(
