@@ -14,7 +14,7 @@ GENERATED := gateway/transports/proto workers/python/admission_worker/proto work
 LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
-.PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers \
+.PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-cluster \
   properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e build-helm deploy-checks manifests kit workers-gateway proto docs crds lock clean
 
 help:  ## this list
@@ -124,6 +124,9 @@ bench-cache: $(VENV)/.dev  ## CPU of a verdict from memory, from Redis, and from
 
 bench-workers: $(VENV)/.dev  ## CPU of a call to a gRPC worker, by stream, by call and through a queue
 	@$(BIN)/python benchmarks/workers.py $(ARGS)
+
+bench-cluster: $(VENV)/.dev build-apiserver  ## time from an applied policy to its being enforced by all of three gateways
+	@$(BIN)/python benchmarks/cluster.py $(ARGS)
 
 path: $(VENV)/.dev  ## the functions that one review passes: how many, in how many modules, how deep (ARGS="-o tree": which)
 	@$(BIN)/python benchmarks/path.py $(ARGS)
