@@ -14,6 +14,7 @@ from gateway.cli.commands.doctor import doctor
 from gateway.cli.commands.hooks import hook_worker, shell_lib
 from gateway.cli.commands.new_worker import new_worker
 from gateway.cli.commands.purge import purge
+from gateway.cli.commands.registration import resume, uninstall
 from gateway.cli.commands.render import render
 from gateway.cli.commands.review import review
 from gateway.cli.commands.serve import serve
@@ -51,6 +52,8 @@ for _command in (
     render,
     doctor,
     review,
+    uninstall,
+    resume,
     purge,
     new_worker,
     demo,

@@ -9,6 +9,7 @@ from gateway.cli.hook_options import chosen_registration
 from gateway.cli.standard_streams import COULD_NOT, fail
 from gateway.registration.kubernetes_versions import MANIFESTS
 from gateway.registration.webhook_configurations import Registrar
+from gateway.serving.settings import RegistrationSettings
 
 
 def chosen_registrar(values: dict[str, Any]) -> Registrar:
@@ -43,6 +44,28 @@ def chosen_registrar(values: dict[str, Any]) -> Registrar:
         raise click.UsageError(f"--kube-version: {error}") from None
 
 
+def chosen_self_registration(values: dict[str, Any]) -> RegistrationSettings | None:
+    """How a gateway registers itself; None without ``--register``.
+
+    Raises:
+        click.UsageError: there is no cluster to register with, or no Service.
+    """
+    if not values["register"]:
+        return None
+    if not values["cluster"] and values["kubeconfig"] is None:
+        raise click.UsageError("--register requires --cluster or --kubeconfig: it registers by the Kubernetes API")
+    of_shell_operator = chosen_registration(values)
+    service = values["service"] or of_shell_operator.service
+    if service is None:
+        raise click.UsageError("--register requires --service: the Service by which kube-apiserver calls the gateway")
+    return RegistrationSettings(
+        name=values["name"],
+        service=service,
+        ca_bundle=values["ca_bundle"] or of_shell_operator.ca,
+        excluded_namespaces=values["exclude_namespace"],
+    )
+
+
 def _path_secret(path: Path | None) -> str:
     if path is None:
         return ""
@@ -55,16 +78,9 @@ def _path_secret(path: Path | None) -> str:
 
 
 def _certificates(path: Path) -> bytes:
-    """The file's bytes: certificates, and no private key."""
-    from cryptography import x509  # noqa: PLC0415 - it takes as long to load as the rest of the command
+    from gateway.serving.ca_bundle import CaBundleError, read_ca_bundle  # noqa: PLC0415 - as credentials_in
 
     try:
-        content = path.read_bytes()
-        if b"PRIVATE KEY-----" in content:
-            fail(f"--ca-bundle: {path}: contains a private key; use a file with the CA's certificate only", COULD_NOT)
-        x509.load_pem_x509_certificates(content)
-    except OSError as error:
-        fail(f"--ca-bundle: {path}: cannot be read: {error.strerror}; check the path and its permissions", COULD_NOT)
-    except ValueError:
-        fail(f"--ca-bundle: {path}: contains no certificates in PEM; use the file of the CA's certificate", COULD_NOT)
-    return content
+        return read_ca_bundle(path)
+    except CaBundleError as error:
+        fail(str(error), COULD_NOT)

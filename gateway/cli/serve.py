@@ -18,6 +18,7 @@ from gateway.cli.hook_options import Server, chosen_hooks, chosen_server, requir
 from gateway.cli.options import (
     chosen_limits,
 )
+from gateway.cli.registrar import chosen_self_registration
 from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.transport_options import chosen_transport_config, report_unused_hosts
 from gateway.cluster.errors import KubeconfigError
@@ -115,6 +116,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             cluster=cluster,
             kubeconfig=values["kubeconfig"],
             cluster_policies=values["cluster_policies"],
+            registration=chosen_self_registration(values),
             redis=values["redis"] or "",
             seal_key_file=values["seal_key_file"],
             prefetch=not values["no_prefetch"],

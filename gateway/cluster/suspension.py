@@ -14,7 +14,7 @@ annotation of the Lease                        means
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gateway.cluster.client import MERGE_PATCH
@@ -63,29 +63,46 @@ def rescue(name: str, live: Mapping[str, Any], annotations: Mapping[str, str]) -
     return None
 
 
+class NotUninstalledError(Exception):
+    """Not all could be done. ``done``: what was, a line each."""
+
+    def __init__(self, errors: Sequence[Exception | str], done: list[str]) -> None:
+        super().__init__("; ".join(dict.fromkeys(map(str, errors))))
+        self.done = done
+
+
 async def uninstall(client: Sender, *, name: str, namespace: str) -> list[str]:
     """Suspend the registration, and delete its objects. Returns what was done, a line each.
 
     Raises:
-        ApiError: something could not be done. Objects are deleted even if the suspension cannot be written: a gateway
-            takes that for one.
-        PermissionError: an object belongs to a gateway in another namespace; nothing was done.
+        NotUninstalledError: something could not be done; the rest was. If an object belongs to a gateway in another
+            namespace, nothing was.
     """
-    for kind in RESOURCES:
-        _check_namespace(kind, name, await metadata(client, kind, name), namespace)
+    errors: list[Exception | str] = []
     done = []
-    failed: ApiError | None = None
+    for kind in RESOURCES:
+        if (foreign := await _foreign(client, kind, name, namespace)) is not None:
+            raise NotUninstalledError([foreign], [])
     try:
         await _suspend(client, name, namespace)
-        done.append(f"suspended: Lease {namespace}/{lease_name(name)}; no gateway registers itself until `resume`")
+        done.append(f"Lease {lease_name(name)} in {namespace}: suspended; no gateway registers itself until `resume`")
     except ApiError as error:
-        failed = error
-    deleted = await _delete_all(client, name)
-    await asyncio.sleep(_LOOK_AGAIN_SECONDS)
-    deleted |= await _delete_all(client, name)
-    done += [f"{kind} {name}: " + ("deleted" if kind in deleted else "there is none") for kind in RESOURCES]
-    if failed is not None:
-        raise failed
+        # Not in the way: a gateway that runs takes the deletion itself for a suspension.
+        errors.append(error)
+    found = dict.fromkeys(RESOURCES, "there is none")
+    for again in (False, True):
+        if again:
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+        for kind in RESOURCES:
+            try:
+                if await _delete(client, kind, name):
+                    found[kind] = "deleted"
+            except ApiError as error:
+                found[kind] = "not deleted"
+                errors.append(error)
+    done += [f"{kind} {name}: {what}" for kind, what in found.items()]
+    if errors:
+        raise NotUninstalledError(errors, done)
     return done
 
 
@@ -127,24 +144,28 @@ async def _annotate(client: Sender, path: str, annotations: Mapping[str, str | N
     await client.send("PATCH", path, patch, content_type=MERGE_PATCH)
 
 
-async def _delete_all(client: Sender, name: str) -> set[str]:
-    deleted = set()
-    for kind in RESOURCES:
-        try:
-            await client.send("DELETE", webhooks_path(kind, name))
-        except ApiError as error:
-            if error.code != _NOT_FOUND:
-                raise
-        else:
-            deleted.add(kind)
-    return deleted
+async def _delete(client: Sender, kind: str, name: str) -> bool:
+    """Whether there was one."""
+    try:
+        await client.send("DELETE", webhooks_path(kind, name))
+    except ApiError as error:
+        if error.code != _NOT_FOUND:
+            raise
+        return False
+    return True
 
 
-def _check_namespace(kind: str, name: str, obj: Any, namespace: str) -> None:
+async def _foreign(client: Sender, kind: str, name: str, namespace: str) -> str | None:
+    """Why the object is not to be deleted: it belongs to a gateway in another namespace."""
+    try:
+        obj = await metadata(client, kind, name)
+    except ApiError:
+        return None
     annotations = {} if obj is None else obj["metadata"].get("annotations") or {}
     owner = annotations.get(OWNER, "")
-    if owner and owner.partition("/")[0] != namespace:
-        raise PermissionError(
-            f"{kind} {name} belongs to the gateway {owner}, not to one in namespace {namespace}; set --namespace "
-            f"{owner.partition('/')[0]}, or --name"
-        )
+    if not owner or owner.partition("/")[0] == namespace:
+        return None
+    return (
+        f"{kind} {name} belongs to the gateway {owner}, not to one in namespace {namespace}, so nothing was done; set "
+        f"--namespace {owner.partition('/')[0]}, or --name"
+    )

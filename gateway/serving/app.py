@@ -50,6 +50,7 @@ from gateway.transports.workers import Workers
 if TYPE_CHECKING:
     from gateway.cluster.cluster import Cluster
     from gateway.serving.cluster_policies import ClusterPolicies
+    from gateway.serving.self_registration import SelfRegistration
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -141,6 +142,7 @@ class Gateway:
         self._background: list[asyncio.Task[None]] = []
         self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
         self._routes = RouteTable(self._rollout, settings.hooks)
+        self._registration = self._self_registration()
         self._certificate: ServedCertificate | None = None
         self._access = AccessControl(settings, self.metrics)
         self._judge = self._review_handler(consumers)
@@ -183,6 +185,13 @@ class Gateway:
             patch_limits=settings.patch_limits,
             prefetch=settings.prefetch,
         )
+
+    def _self_registration(self) -> Optional["SelfRegistration"]:
+        if self.cluster is None or self.settings.registration is None:
+            return None
+        from gateway.serving.self_registration import SelfRegistration  # noqa: PLC0415 - as Cluster
+
+        return SelfRegistration(self.cluster.client, self.settings, self._rollout, self.metrics)
 
     @property
     def _loaded(self) -> LoadedConfiguration:
@@ -260,6 +269,8 @@ class Gateway:
     def _be_ready(self) -> None:
         if not self._stopping:
             self._routes.not_ready = None
+            if self._registration is not None:
+                self._registration.start()
 
     def _refuse_errors_if_strict(self) -> None:
         answers = (error for each in self._loaded.unavailable() if each.answered for error in each.errors)
@@ -290,6 +301,8 @@ class Gateway:
         Without ``drain``, clients are not waited for: reviews in flight are decided at once, by their failure policies.
         """
         self._replays.stop()
+        if self._registration is not None:
+            self._registration.resign()
         if drain:
             await self.front.drain(self.drain_seconds, at_least=self.settings.shutdown_delay_seconds)
         self._stopping = True
@@ -308,6 +321,8 @@ class Gateway:
         await self.cache.close()
         if self._cluster_policies is not None:
             await self._cluster_policies.stop()
+        if self._registration is not None:
+            await self._registration.stop()
         if self.cluster is not None:
             await self.cluster.stop()
         await self.admin.stop()
@@ -328,6 +343,7 @@ class Gateway:
             "credentials": bool(self._access.files),
             "cache": bool(self.settings.redis),
             "cluster": self.cluster is not None,
+            "registration": self._registration is not None,
         }
         return checks | {check: None for check, exists in noted.items() if exists}
 
@@ -341,6 +357,7 @@ class Gateway:
             "cache": self.cache.note,
             "cluster": None if self.cluster is None else self.cluster.note,
             "cluster-policies": None if self._cluster_policies is None else self._cluster_policies.note,
+            "registration": None if self._registration is None else self._registration.note,
         }
         return {check: note for check, note in notes.items() if note is not None}
 

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from gateway.caching.limits import CacheLimits
 from gateway.patching.limits import PatchLimits
+from gateway.policies.workers.targets import ServiceReference
 from gateway.quoting import Redacted
 from gateway.serving.limits import DRAIN_SECONDS, MAX_CONNECTION_AGE_SECONDS, SHUTDOWN_DELAY_SECONDS, Limits
 from gateway.transports.limits import TransportLimits
@@ -13,6 +14,19 @@ from gateway.transports.transport_config import TransportConfig
 
 Address = tuple[str, int]
 """Host and port."""
+
+
+class RegistrationSettings(Struct, frozen=True, kw_only=True):
+    """How a gateway registers itself.
+
+    ``name``: of both webhook configurations. ``service``: by which the API server calls it, in whose namespace its
+    Leases are. ``ca_bundle``: a file; None: the system's roots, or what a controller puts into the objects.
+    """
+
+    name: str
+    service: ServiceReference
+    ca_bundle: Path | None = None
+    excluded_namespaces: tuple[str, ...] = ()
 
 
 class Settings(Redacted, Struct, frozen=True, kw_only=True):
@@ -54,6 +68,8 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """Where it is, and the credentials; None: the pod's service account."""
     cluster_policies: bool = False
     """Whether the objects of the gateway's kinds there are loaded, besides the files."""
+    registration: RegistrationSettings | None = None
+    """How the gateway registers itself; None: it does not."""
     redis: str = ""
     """The URL of the Redis that all replicas share, perhaps with a password; empty: each replica has its own cache."""
     seal_key_file: Path | None = None

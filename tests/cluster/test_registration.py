@@ -15,7 +15,7 @@ from gateway.cluster.registration_controller import (
     RegistrationError,
 )
 from gateway.cluster.replica_reports import EXPIRY_SECONDS
-from gateway.cluster.suspension import SUSPENDED, lease_name, resume, uninstall
+from gateway.cluster.suspension import SUSPENDED, NotUninstalledError, lease_name, resume, uninstall
 from gateway.cluster.webhook_objects import OWNER, RESOURCES, webhooks_path
 from gateway.policies.model import Configuration
 from gateway.policies.workers.targets import ServiceReference
@@ -262,7 +262,7 @@ def test_uninstall_deletes_nothing_of_another_gateway():
         async with cluster() as own:
             own.start("a")
             await asyncio.sleep(SETTLED)
-            with pytest.raises(PermissionError, match="belongs to the gateway gateways/gateway"):
+            with pytest.raises(NotUninstalledError, match="belongs to the gateway gateways/gateway"):
                 await uninstall(own.api.client(), name=NAME, namespace="others")
             assert own.webhooks == names("a")
 

@@ -88,28 +88,52 @@ def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tup
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+
+def name_option(section: str = "") -> Callable[[_F], _F]:
+    """``--name``: of the webhook configurations."""
+    return option(
+        "--name", default="admission-gateway", callback=_checked_name, help="Name of both objects.", section=section
+    )
+
+
+def address_options(section: str = "") -> Callable[[_F], _F]:
+    """Those that a gateway that registers itself has, too."""
+
+    def decorate(command: _F) -> _F:
+        command = option(
+            "--exclude-namespace",
+            multiple=True,
+            callback=_checked_namespaces,
+            metavar="NAMESPACE",
+            help="Namespace whose requests are not sent to the gateway, like kube-system; repeatable.",
+            section=section,
+        )(command)
+        command = option(
+            "--ca-bundle",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="PEM: CA bundle with which kube-apiserver verifies the gateway's certificate. Default: its system's "
+            "roots.",
+            section=section,
+        )(command)
+        command = name_option(section)(command)
+        return option(
+            "--service",
+            type=_ServiceType(),
+            help="Service of the gateway; its namespace is excluded.",
+            section=section,
+        )(command)
+
+    return decorate
+
+
 _OPTIONS: Final = (
-    option("--service", type=_ServiceType(), help="Service of the gateway; its namespace is excluded."),
+    address_options(),
     option("--url", type=_UrlType(), help="URL of the gateway, if it is no Service of the cluster."),
-    option(
-        "--ca-bundle",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="PEM: CA bundle with which kube-apiserver verifies the gateway's certificate. Default: its system's "
-        "roots.",
-    ),
-    option("--name", default="admission-gateway", callback=_checked_name, help="Name of both objects."),
     option(
         "--kube-version",
         type=_VersionType(),
         default=str(REFERENCE),
         help="Oldest API server that must accept the objects.",
-    ),
-    option(
-        "--exclude-namespace",
-        multiple=True,
-        callback=_checked_namespaces,
-        metavar="NAMESPACE",
-        help="Namespace whose requests are not sent to the gateway, like kube-system; repeatable.",
     ),
     option(
         "--path-secret-file",

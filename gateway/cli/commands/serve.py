@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 
 from gateway.caching.limits import CacheLimits
+from gateway.cli.commands.registering_options import address_options
 from gateway.cli.commands.transport_options import reaching_options
 from gateway.cli.hook_options import hooks_options, server_options
 from gateway.cli.options import ADDRESS, IN_CLUSTER, SECONDS, SHARE, WITH_REDIS, SectionedCommand, limit_options, option
@@ -108,6 +109,13 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     help="Serve the Workers and policy configurations in the cluster too.",
     section=IN_CLUSTER,
 )
+@option(
+    "--register",
+    is_flag=True,
+    help="Keep the objects that render prints in the cluster; one replica at a time does. Requires --service.",
+    section=IN_CLUSTER,
+)
+@address_options(IN_CLUSTER)
 @option(
     "--redis",
     metavar="URL",

@@ -1,0 +1,143 @@
+"""The registration of a gateway that serves, kept by itself: for the configuration in force, as `render` prints it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from gateway.cluster.client import KubernetesClient
+from gateway.cluster.registration_controller import RegistrationController, RegistrationError
+from gateway.registration.kubernetes_versions import KubeVersion, read_version
+from gateway.registration.webhook_configurations import Registrar, Registration, register
+from gateway.serving.ca_bundle import CaBundleError, read_ca_bundle
+from gateway.serving.credential_files import PATH_SECRETS, CredentialError, credentials_in
+from gateway.serving.loaded_configuration import Configurations
+from gateway.serving.settings import Settings
+from gateway.telemetry.events import Events
+
+if TYPE_CHECKING:
+    from gateway.registration.entries import Entries
+
+_LOG: Final = structlog.get_logger(__name__)
+
+_POLL_SECONDS: Final = 0.2
+"""How soon a new configuration is reported to the replica that leads."""
+
+
+class SelfRegistration:
+    """Registers a gateway from the time at which it is ready.
+
+    Args:
+        client: connected when ``start`` is called.
+        settings: with a ``registration``.
+        configurations: has the configuration in force.
+        events: has the state of the registration.
+    """
+
+    def __init__(
+        self,
+        client: KubernetesClient,
+        settings: Settings,
+        configurations: Configurations,
+        events: Events,
+    ) -> None:
+        assert settings.registration is not None  # noqa: S101 - the caller's
+        self._chosen = settings.registration
+        self._path_secret_file = settings.path_secret_file
+        self._client, self._configurations = client, configurations
+        self._controller = RegistrationController(
+            client,
+            name=self._chosen.name,
+            service=self._chosen.service,
+            desired=self._desired,
+            entries=lambda: configurations.current.entries,
+            events=events,
+        )
+        self._version: KubeVersion | None = None
+        self._made: tuple[Entries, Registrar, Registration] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._resigned = False
+
+    @property
+    def note(self) -> str | None:
+        """What an operator should know of the registration, for /readyz; None: nothing."""
+        return self._controller.note
+
+    def start(self) -> None:
+        """Begin: the gateway is ready."""
+        if not self._resigned:
+            self._tasks = [asyncio.create_task(self._controller.run()), asyncio.create_task(self._report())]
+
+    def resign(self) -> None:
+        """Let another replica lead. This one still reports what it serves."""
+        self._resigned = True
+        for task in self._tasks[:1]:
+            task.cancel()
+
+    async def stop(self) -> None:
+        """End all of it: this replica serves no more."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _report(self) -> None:
+        """Report what is served; a change of it at once, so that the leader need not wait."""
+        report = asyncio.create_task(self._controller.report())
+        try:
+            entries = self._configurations.current.entries
+            while True:
+                await asyncio.sleep(_POLL_SECONDS)
+                if self._configurations.current.entries is not entries:
+                    entries = self._configurations.current.entries
+                    self._controller.changed()
+        finally:
+            report.cancel()
+            await asyncio.gather(report, return_exceptions=True)
+
+    # ------------------------------------------------------------------------------------ what is to be registered
+
+    async def _desired(self) -> Sequence[dict[str, Any]]:
+        loaded = self._configurations.current
+        errors = loaded.configuration.errors
+        if errors:
+            # As for `render`: the corrected configuration may name its entries otherwise.
+            raise RegistrationError(
+                f"what is registered stays: the configuration in force has {len(errors)} errors, first: {errors[0]}"
+            )
+        registrar = await self._registrar()
+        if self._made is None or self._made[0] is not loaded.entries or self._made[1] != registrar:
+            registration = register(loaded.entries, registrar)
+            for warning in registration.warnings:
+                _LOG.warning("a warning about the registration", warning=warning)
+            self._made = (loaded.entries, registrar, registration)
+        return self._made[2].objects
+
+    async def _registrar(self) -> Registrar:
+        chosen = self._chosen
+        try:
+            bundle = b"" if chosen.ca_bundle is None else await asyncio.to_thread(read_ca_bundle, chosen.ca_bundle)
+            secret = "" if self._path_secret_file is None else await asyncio.to_thread(self._path_secret)
+            return Registrar(
+                name=chosen.name,
+                service=chosen.service,
+                ca_bundle=bundle,
+                kube_version=await self._kube_version(),
+                excluded_namespaces=chosen.excluded_namespaces,
+                path_secret=secret,
+            )
+        except (CaBundleError, CredentialError, ValueError) as error:
+            raise RegistrationError(f"what is registered stays: {error}") from None
+
+    def _path_secret(self) -> str:
+        assert self._path_secret_file is not None  # noqa: S101 - the caller's
+        return credentials_in(self._path_secret_file, PATH_SECRETS)[0]
+
+    async def _kube_version(self) -> KubeVersion:
+        """The API server's, as it was first: an upgrade adds nothing that is needed."""
+        if self._version is None:
+            reported = (await self._client.get("/version")).get("gitVersion", "")
+            self._version = read_version(reported)
+            if self._version is None:
+                raise RegistrationError(f"the API server reports {reported!r}, which is no version of Kubernetes")
+        return self._version
