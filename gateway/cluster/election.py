@@ -9,7 +9,8 @@ a candidate                            takes the lease when
 finds no Lease, or one without holder  at once
 finds its own name                     at once: it holds it
 finds another holder                   the record has not changed for ``LEASE_SECONDS``
-finds that a held Lease was deleted    it has been away for ``LEASE_SECONDS``: the holder may not know yet
+finds that the Lease was deleted       it leads; else, when the Lease has been away for ``LEASE_SECONDS``: another
+                                       replica may have led since the last look, and not know yet
 =====================================  ==========================================================================
 
 Every write has the resource version that was read, so of two candidates one gets a conflict. The leader renews each
@@ -216,8 +217,8 @@ class LeaderElection:
         began = loop.time()
         lease = await self._read()
         self._observe(lease)
-        holder = self.holder
-        if holder not in {"", self.identity} and loop.time() < self._unchanged_since + LEASE_SECONDS:
+        is_free = self.leads if lease is None else self.holder in {"", self.identity}
+        if not is_free and loop.time() < self._unchanged_since + LEASE_SECONDS:
             return False
         self._may_hold = True
         if lease is None:
@@ -241,7 +242,7 @@ class LeaderElection:
         self.problem = None
         now = asyncio.get_running_loop().time()
         if lease is None:
-            # Its holder still counts, if there was one: it may not know yet.
+            # One that was never there is free at once: -inf.
             if self._version:
                 self._unchanged_since, self._version = now, ""
         else:
