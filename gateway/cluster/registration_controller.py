@@ -64,6 +64,16 @@ class RegistrationError(Exception):
     """There is nothing to register. ``str(error)`` says why; what is registered stays."""
 
 
+class DesiredRegistration(Struct, frozen=True, kw_only=True):
+    """What is to be registered: both objects.
+
+    ``incomplete``: why other webhooks that are registered must stay; empty: they must go.
+    """
+
+    objects: tuple[dict[str, Any], ...]
+    incomplete: str = ""
+
+
 class _Status(Struct, frozen=True, kw_only=True):
     state: RegistrationState
     message: str = ""
@@ -79,7 +89,7 @@ class RegistrationController:
         client: connected.
         name: of both objects.
         service: the gateway's, in whose namespace the Leases are.
-        desired: the objects for the configuration in force. Raises RegistrationError.
+        desired: for the configuration in force. Raises RegistrationError.
         entries: of the configuration in force.
         events: has the state as a metric.
     """
@@ -90,7 +100,7 @@ class RegistrationController:
         *,
         name: str,
         service: ServiceReference,
-        desired: Callable[[], Awaitable[Sequence[dict[str, Any]]]],
+        desired: Callable[[], Awaitable[DesiredRegistration]],
         entries: Callable[[], Entries],
         events: Events | None = None,
     ) -> None:
@@ -117,6 +127,7 @@ class RegistrationController:
         self._status = _Status(state=RegistrationState.FAILED)
         self._set(_Status(state=RegistrationState.STANDBY))
         self._equal: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._keeps = False
         self._waiting: tuple[frozenset[str], float] | None = None
 
     @property
@@ -183,14 +194,18 @@ class RegistrationController:
             return _suspended(reason)
         outdated = await reports.outdated(entries_digest(self._entries()))
         desired = await self._desired()
-        different = [obj for obj in desired if not self._is_equal(obj, live[obj["kind"]])]
-        changes = [await change(self._client, obj, self._owner) for obj in different]
-        if not changes:
-            return _Status(state=RegistrationState.REGISTERED)
+        keep = bool(desired.incomplete)
+        if keep != self._keeps:
+            self._keeps = keep
+            self._equal.clear()
+        different = [obj for obj in desired.objects if not self._is_equal(obj, live[obj["kind"]])]
+        changes = [await change(self._client, obj, self._owner, keep=keep) for obj in different]
         waiting = self._wait(changes, outdated)
         if waiting is not None:
             return waiting
-        return await self._publish(changes, desired)
+        if changes and not await self._publish(changes, desired.objects):
+            return self._status
+        return _Status(state=RegistrationState.REGISTERED, message=desired.incomplete)
 
     def _is_equal(self, desired: Mapping[str, Any], live: Any) -> bool:
         """Whether the object is the one that was found equal."""
@@ -219,7 +234,8 @@ class RegistrationController:
         )
         return _Status(state=RegistrationState.WAITING, message=message)
 
-    async def _publish(self, changes: Sequence[ObjectChange], desired: Iterable[Mapping[str, Any]]) -> _Status:
+    async def _publish(self, changes: Sequence[ObjectChange], desired: Iterable[Mapping[str, Any]]) -> bool:
+        """Send the changes. Whether all were: this replica still leads."""
         results = []
         for each in changes:
             try:
@@ -233,7 +249,7 @@ class RegistrationController:
             written = each.live
             if each.alters(result):
                 if not self._election.leads:
-                    return self._status
+                    return False
                 written = await each.send(self._client, dry_run=False)
                 number = len(written.get("webhooks") or ())
                 _LOG.info("registered", kind=each.kind, name=each.name, webhooks=number)
@@ -241,7 +257,7 @@ class RegistrationController:
                 self._equal[each.kind] = (written["metadata"]["resourceVersion"], wanted[each.kind])
         if registered_kinds(self._election.annotations) != RESOURCES.keys():
             await self._election.annotate({REGISTERED: ",".join(RESOURCES)})
-        return _Status(state=RegistrationState.REGISTERED)
+        return True
 
     # ---------------------------------------------------------------------------------------------- all replicas
 

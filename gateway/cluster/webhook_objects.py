@@ -77,8 +77,10 @@ async def metadata(client: Sender, kind: str, name: str) -> Any:
     return await _get(client, kind, name, accept=METADATA.format(""))
 
 
-async def change(client: Sender, desired: Mapping[str, Any], owner: str) -> ObjectChange:
+async def change(client: Sender, desired: Mapping[str, Any], owner: str, *, keep: bool = False) -> ObjectChange:
     """What makes the API server's object equal to ``desired``, a webhook configuration.
+
+    With ``keep``, webhooks that it has and that are not desired stay, each behind the one that it is behind now.
 
     Raises:
         ApiError: it cannot be read.
@@ -92,7 +94,8 @@ async def change(client: Sender, desired: Mapping[str, Any], owner: str) -> Obje
     _check_owner(live, owner)
     kept = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
     annotations = {**(kept.get("annotations") or {}), OWNER: owner}
-    webhooks = _with_bundles(_webhooks(desired), _webhooks(live))
+    wanted = _with_kept(_webhooks(desired), _webhooks(live)) if keep else _webhooks(desired)
+    webhooks = _with_bundles(wanted, _webhooks(live))
     body = {**desired, "metadata": {**kept, "annotations": annotations}, "webhooks": webhooks}
     return ObjectChange(kind=kind, name=name, live=live, body=body)
 
@@ -121,6 +124,17 @@ def _check_owner(live: Mapping[str, Any], owner: str) -> None:
 def _service(webhook: Mapping[str, Any]) -> str:
     service = webhook["clientConfig"].get("service")
     return f"{service['namespace']}/{service['name']}" if service else ""
+
+
+def _with_kept(desired: list[Any], live: list[Any]) -> list[Any]:
+    made = list(desired)
+    before = None
+    for webhook in live:
+        names = [each["name"] for each in made]
+        if webhook["name"] not in names:
+            made.insert(names.index(before) + 1 if before is not None else 0, webhook)
+        before = webhook["name"]
+    return made
 
 
 def _with_bundles(desired: list[Any], live: list[Any]) -> list[Any]:

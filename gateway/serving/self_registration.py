@@ -1,13 +1,18 @@
 """The registration of a gateway that serves, kept by itself: for the configuration in force, as `render` prints it."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import structlog
 
 from gateway.cluster.client import KubernetesClient
-from gateway.cluster.registration_controller import RegistrationController, RegistrationError
+from gateway.cluster.registration_controller import (
+    DesiredRegistration,
+    RegistrationController,
+    RegistrationError,
+)
+from gateway.policies.model import Configuration, Phase
+from gateway.registration.entries import Entries, Entry
 from gateway.registration.kubernetes_versions import KubeVersion, read_version
 from gateway.registration.webhook_configurations import Registrar, Registration, register
 from gateway.serving.ca_bundle import CaBundleError, read_ca_bundle
@@ -15,9 +20,6 @@ from gateway.serving.credential_files import PATH_SECRETS, CredentialError, cred
 from gateway.serving.loaded_configuration import Configurations
 from gateway.serving.settings import Settings
 from gateway.telemetry.events import Events
-
-if TYPE_CHECKING:
-    from gateway.registration.entries import Entries
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -97,21 +99,15 @@ class SelfRegistration:
 
     # ------------------------------------------------------------------------------------ what is to be registered
 
-    async def _desired(self) -> Sequence[dict[str, Any]]:
+    async def _desired(self) -> DesiredRegistration:
         loaded = self._configurations.current
-        errors = loaded.configuration.errors
-        if errors:
-            # As for `render`: the corrected configuration may name its entries otherwise.
-            raise RegistrationError(
-                f"what is registered stays: the configuration in force has {len(errors)} errors, first: {errors[0]}"
-            )
         registrar = await self._registrar()
         if self._made is None or self._made[0] is not loaded.entries or self._made[1] != registrar:
-            registration = register(loaded.entries, registrar)
+            registration = register(_sound(loaded.entries), registrar)
             for warning in registration.warnings:
                 _LOG.warning("a warning about the registration", warning=warning)
             self._made = (loaded.entries, registrar, registration)
-        return self._made[2].objects
+        return DesiredRegistration(objects=self._made[2].objects, incomplete=_incomplete(loaded.configuration))
 
     async def _registrar(self) -> Registrar:
         chosen = self._chosen
@@ -141,3 +137,26 @@ class SelfRegistration:
             if self._version is None:
                 raise RegistrationError(f"the API server reports {reported!r}, which is no version of Kubernetes")
         return self._version
+
+
+def _sound(entries: Entries) -> Entries:
+    """The entries, without those of which every policy has an error.
+
+    Such a policy was never good while this process ran. In its strictest reading it might match everything, so it is
+    not registered; if it is registered, from an earlier time, it stays (``incomplete``).
+    """
+
+    def sound(phase: Phase) -> tuple[Entry, ...]:
+        return tuple(each for each in entries.of(phase) if any(policy.fault is None for policy in each.policies))
+
+    return Entries(mutating=sound(Phase.MUTATING), validating=sound(Phase.VALIDATING), idle=entries.idle)
+
+
+def _incomplete(configuration: Configuration) -> str:
+    errors = configuration.errors
+    if not errors:
+        return ""
+    return (
+        f"the configuration in force has {len(errors)} errors, first: {errors[0]}; until they are corrected, no "
+        "webhook is unregistered, and policies with an error are not registered"
+    )

@@ -54,7 +54,7 @@ class RegistrationState(StrEnum):
     """The Kubernetes API cannot be read or written."""
 
     REFUSED = "refused"
-    """The configuration has errors, or the API server refused the dry run: what was registered stays."""
+    """The API server refused the dry run, or a file for the registration cannot be used: what was registered stays."""
 
     REGISTERED = "registered"
     """This replica leads, and what is registered is equal to the configuration in force."""

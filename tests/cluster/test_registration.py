@@ -11,6 +11,7 @@ from gateway.cluster.errors import ApiError
 from gateway.cluster.registration_controller import (
     LOOK_SECONDS,
     WAIT_SECONDS,
+    DesiredRegistration,
     RegistrationController,
     RegistrationError,
 )
@@ -40,6 +41,7 @@ class Replica:
         self.states = {}
         self.ca_bundle = b""
         self.error = None
+        self.incomplete = ""
         self.load(names)
         self.controller = RegistrationController(
             self.client, name=NAME, service=service, desired=self._desired, entries=lambda: self.entries, events=self
@@ -57,7 +59,8 @@ class Replica:
     async def _desired(self):
         if self.error:
             raise RegistrationError(self.error)
-        return register(self.entries, Registrar(name=NAME, service=self.service, ca_bundle=self.ca_bundle)).objects
+        registrar = Registrar(name=NAME, service=self.service, ca_bundle=self.ca_bundle)
+        return DesiredRegistration(objects=register(self.entries, registrar).objects, incomplete=self.incomplete)
 
     def set(self, metric, value, *labels):
         self.states[labels[0]] = value
@@ -299,6 +302,26 @@ def test_what_the_api_server_refuses_replaces_nothing():
     run(scenario())
 
 
+def test_while_the_configuration_has_errors_nothing_is_unregistered():
+    """What is sound is registered all the same, in its place."""
+
+    async def scenario():
+        async with cluster() as own:
+            leader = own.start("a", "b", "c")
+            await asyncio.sleep(SETTLED)
+            leader.incomplete = "the configuration has 2 errors"
+            leader.reload("c", "d")
+            await asyncio.sleep(5)
+            assert own.webhooks == names("a", "b", "c", "d")
+            assert leader.controller.note == "the configuration has 2 errors"
+            leader.incomplete = ""
+            leader.reload("c", "d")
+            await asyncio.sleep(5)
+            assert own.webhooks == names("c", "d")
+
+    run(scenario())
+
+
 def test_two_gateways_of_one_name_do_not_fight():
     """The second touches nothing and says so, wherever it runs."""
 
@@ -323,7 +346,7 @@ def test_what_render_registered_is_taken_over():
     async def scenario():
         async with cluster() as own:
             replica = own.start("a")
-            for path, obj in zip((MUTATING, VALIDATING), await replica._desired(), strict=True):
+            for path, obj in zip((MUTATING, VALIDATING), (await replica._desired()).objects, strict=True):
                 obj["metadata"]["resourceVersion"] = "0"
                 own.api.objects[path] = obj
             own.api.objects[MUTATING]["webhooks"][0]["clientConfig"]["caBundle"] = "Q0E="
