@@ -80,8 +80,13 @@ class Connection(web.RequestHandler):
 
     @property
     def is_expired(self) -> bool:
-        """Whether it has reached its maximum age."""
+        """Whether it has reached its maximum age, or its client's certificate is to be verified again."""
         return self._loop.time() >= self._expires
+
+    def expire_certificate(self) -> None:
+        """Expire, if the client has a certificate: its CA may not be trusted any more."""
+        if self.client_names is not None:
+            self._expires = self._loop.time()
 
     @property
     def peer(self) -> str:

@@ -137,9 +137,12 @@ class HttpServer:
         return await self._listener.open(host, port, context)
 
     def renew(self, context: ssl.SSLContext) -> None:
-        """Use this context for new connections."""
+        """Use this context for new connections. Those of clients with a certificate end with their next reply."""
         if self._listener is not None:
             self._listener.context = context
+        if self._connections is not None:
+            for connection in self._connections.connections:
+                cast("Connection", connection).expire_certificate()
 
     @property
     def draining(self) -> bool:

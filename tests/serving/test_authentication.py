@@ -10,6 +10,7 @@ from gateway.policies.model import Phase
 from gateway.serving.authentication import ClientAuthentication, certificate_names
 from gateway.serving.credential_files import BEARER_TOKENS, PASSWORDS, PATH_SECRETS, CredentialFile
 from gateway.serving.plans import Target
+from gateway.serving.tls import read_pair, server_context
 from tests.authorities import Authority
 
 SECRET = "0123456789abcdef0123456789abcdef"
@@ -274,6 +275,29 @@ def test_a_certificate_of_another_ca_is_refused_with_the_handshake(certified, tm
             served.post(b"{}" * 10_000, headers=JSON | {"Authorization": "Bearer new"})
     assert served.judge.called == []
     assert served.events == [("refused", "tls")] * 10
+
+
+def test_a_removed_ca_ends_a_connection_with_its_next_reply(certified, certificates, tmp_path):
+    """By `Connection: close`, which loses no review. Connections without a certificate stay."""
+    served = certified(BEARER_TOKENS)
+    with presenting(served, tmp_path, CLIENTS.issue(subject="kube-apiserver")):
+        certain = served.client()
+    others, token = served.client(), JSON | {"Authorization": "Bearer new"}
+
+    def replies(client, headers):
+        client.request("POST", "/mutate", b"{}", headers)
+        response = client.getresponse()
+        response.read()
+        return response.status, response.headers.get("Connection")
+
+    assert [replies(certain, JSON), replies(others, token)] == [(200, None)] * 2
+    (tmp_path / "clients.crt").write_bytes(STRANGERS.pem)
+    pair = read_pair(certificates.cert_file, certificates.key_file)
+    context = server_context(pair, [tmp_path / "clients.crt"], certificate_optional=True)
+    served.loop.call(served.front.renew, context)
+    assert [replies(certain, JSON), replies(others, token)] == [(200, "close"), (200, None)]
+    with pytest.raises(ssl.SSLError, match="ALERT_UNKNOWN_CA"):
+        replies(certain, JSON)
 
 
 @pytest.mark.parametrize(
