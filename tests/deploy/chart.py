@@ -37,11 +37,16 @@ def template(*arguments):
     return done.stdout
 
 
+def rendered(values):
+    """What helm renders with the values of this name: without hooks for kubectl, which would run them at once."""
+    return template(*flags(values), *(("--no-hooks",) if values is None else ()))
+
+
 def main():
     """Write all files."""
     for values, path in RENDERED.items():
         path.parent.mkdir(exist_ok=True)
-        path.write_text(template(*flags(values)))
+        path.write_text(rendered(values))
 
 
 if __name__ == "__main__":

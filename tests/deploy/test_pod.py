@@ -140,9 +140,19 @@ class Pod:
         return Client(port, context)
 
 
-def test_a_pod_without_policies_is_ready(tmp_path, serve):
-    """With the default values and a certificate, the gateway is ready, though it cannot reach the API server."""
+FILES_ONLY = ("--set", "cluster.policies=false")
+
+
+def test_a_pod_waits_for_the_clusters_policies(tmp_path, serve):
+    """With the default values, the gateway is not ready until it has read the objects, and not restarted meanwhile."""
     pod = Pod(tmp_path, template())
+    gateway = serve(*pod.arguments(), env=pod.environment()).ready()
+    assert pod.probes(gateway) == {"/livez": 200, "/readyz": 503}
+
+
+def test_a_pod_without_policies_is_ready(tmp_path, serve):
+    """With files only, the gateway is ready, though it has none and cannot reach the API server."""
+    pod = Pod(tmp_path, template(*FILES_ONLY))
     gateway = serve(*pod.arguments(), env=pod.environment()).ready()
     assert pod.probes(gateway) == {"/livez": 200, "/readyz": 200}
     with pod.client(gateway.port) as client:
@@ -150,9 +160,9 @@ def test_a_pod_without_policies_is_ready(tmp_path, serve):
 
 
 def test_a_pod_with_everything_judges(tmp_path, serve, worker):
-    """With all options on, the gateway is ready and the chart's own worker judges, while Redis cannot be reached."""
+    """With all else on, the gateway is ready and the chart's own worker judges, while Redis cannot be reached."""
     port = free_port()
-    text = template(*flags("everything"), "--set", f"workers[0].port={port}")
+    text = template(*flags("everything"), *FILES_ONLY, "--set", f"workers[0].port={port}")
     pod = Pod(tmp_path, text.replace(f"{NAME}-samples.{NAME}.svc:{port}", f"127.0.0.1:{port}"))
     (container,) = deployment(pod.objects, f"{NAME}-samples")["containers"]
     worker(*(each["value"] for each in container["env"] if each["name"] == "ADMISSION_WORKER_LISTEN"))

@@ -95,35 +95,18 @@ async def test_the_dry_run_finds_what_is_wrong(client):
     assert "seccompProfile" in reply.warnings[0]
 
 
-async def test_the_gateway_may_do_what_it_does(client, cluster, api_server, tmp_path):
-    """With the token of its service account it knows namespaces and authorizations, at the chart's priority level."""
-    everything = {each["kind"]: each for each in objects(None)}
-    for kind in ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "PriorityLevelConfiguration", "FlowSchema"):
-        assert (await applied(client, everything[kind])).code in {200, 201}
+@pytest.fixture
+async def account(client, api_server, tmp_path):
+    """A kubeconfig of the chart's service account, which may do what the chart allows."""
+    everything = {(each["kind"], each["metadata"]["name"]): each for each in objects(None)}
+    for (kind, _), each in everything.items():
+        if kind == "ServiceAccount" or kind.startswith(("ClusterRole", "Role", "FlowSchema", "PriorityLevel")):
+            assert (await applied(client, each)).code in {200, 201}
     file = api_server.kubeconfig(tmp_path)
     config = json.loads(file.read_text())
     config["users"][0]["user"]["token"] = await token(client)
     file.write_text(json.dumps(config))
-    assert (await client.apply(namespace(cluster.namespace, labels={"team": "a"}))).code == 200
-    policy = denies(
-        "no",
-        rules=CONFIG_MAPS,
-        namespaceSelector={"matchLabels": {"team": "a"}},
-        matchConditions=[{"name": "admin", "expression": "authorizer.path('/metrics').check('get').allowed()"}],
-    )
-    gateway = await cluster.enforce("--kubeconfig", file, validating=[policy])
-
-    async def refused():
-        # kube-apiserver learns of a new role a moment later.
-        return (await cluster.create(config_map(), dryRun="All")).code == 403
-
-    await eventually(refused)
-    await until(lambda: gateway.metric("cluster_watch_open") == 1)
-    name = everything["FlowSchema"]["metadata"]["name"]
-    metrics = (await client.send("GET", "/metrics")).message
-    assert re.search(
-        rf'^apiserver_flowcontrol_dispatched_requests_total{{flow_schema="{name}".* [1-9]', metrics, re.MULTILINE
-    )
+    return file
 
 
 async def token(client):
@@ -133,3 +116,34 @@ async def token(client):
     reply = await client.send("POST", path, request)
     assert reply.code == 201, reply
     return reply.body["status"]["token"]
+
+
+async def test_the_gateway_may_do_what_it_does(client, cluster, account):
+    """With its service account it knows namespaces and authorizations, at the chart's priority level."""
+    assert (await client.apply(namespace(cluster.namespace, labels={"chart": "yes"}))).code == 200
+    policy = denies(
+        "no",
+        rules=CONFIG_MAPS,
+        namespaceSelector={"matchLabels": {"chart": "yes"}},
+        matchConditions=[{"name": "admin", "expression": "authorizer.path('/metrics').check('get').allowed()"}],
+    )
+    gateway = await cluster.enforce("--kubeconfig", account, validating=[policy])
+
+    async def refused():
+        # kube-apiserver learns of a new role a moment later.
+        return (await cluster.create(config_map(), dryRun="All")).code == 403
+
+    await eventually(refused)
+    await until(lambda: gateway.metric("cluster_watch_open") == 1)
+    (level,) = [each["metadata"]["name"] for each in objects(None) if each["kind"] == "FlowSchema"]
+    counter = rf'^apiserver_flowcontrol_dispatched_requests_total{{flow_schema="{level}".* [1-9]'
+    assert re.search(counter, (await client.send("GET", "/metrics")).message, re.MULTILINE)
+
+
+async def test_the_gateway_may_read_its_own_kinds(client, account):
+    """Those of --cluster-policies; and no Secret."""
+    user = json.loads(account.read_text())["users"][0]["user"]["token"]
+    for kind in ("workers", "mutatingpolicyconfigurations", "validatingpolicyconfigurations"):
+        reply = await client.send("GET", f"/apis/admission-gateway.dev/v1alpha1/{kind}", user=user)
+        assert reply.code != 403, reply
+    assert (await client.send("GET", "/api/v1/secrets", user=user)).code == 403

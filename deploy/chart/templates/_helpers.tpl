@@ -46,6 +46,28 @@ labels:
 {{- .Values.tls.existingSecret | default (printf "%s-tls" (include "gateway.fullname" .)) -}}
 {{- end -}}
 
+{{/* "true" if the chart has a ConfigMap of policies. Without any other source, an empty one. */}}
+{{- define "gateway.ownPolicies" -}}
+{{- if or .Values.policies .Values.workers -}}true
+{{- else if not (or .Values.existingPolicies (and .Values.cluster.enabled .Values.cluster.policies)) -}}true
+{{- end -}}
+{{- end -}}
+
+{{/* The service account's credentials, where clients look for them. */}}
+{{- define "gateway.tokenMount" -}}
+{name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
+{{- end -}}
+
+{{- define "gateway.tokenVolume" -}}
+name: token
+projected:
+  defaultMode: 0440
+  sources:
+  - serviceAccountToken: {path: token, expirationSeconds: 3600}
+  - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
+  - downwardAPI: {items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]}
+{{- end -}}
+
 {{/* Pods of all components: Pod Security's level `restricted`. */}}
 {{- define "gateway.podSecurity" -}}
 automountServiceAccountToken: false
