@@ -99,7 +99,9 @@ class Failures:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             message = f"dial tcp {self._dialled}: i/o timeout"
         elif isinstance(error, aiohttp.ServerDisconnectedError):
-            message, hint = "EOF", _CLOSED
+            # Python 3.13: also if the webhook rejects the handshake; before, that was a reset connection.
+            message = "EOF"
+            hint = _CLOSED if reused else ended_hint(has_client_certificate=has_client_certificate)
         return self._unavailable(name, url, message, hint)
 
     def _unknown_host(self, name: str, url: str, error: OSError) -> Failure:
