@@ -20,7 +20,6 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from time import monotonic
 from typing import Any, Final
 
 import structlog
@@ -200,7 +199,7 @@ class StatusWriter:
             await self._apply(obj, found, _CONDITIONS)
 
     async def _remove_gone(self, objects: Iterable[PolicyObject]) -> None:
-        now = monotonic()
+        now = asyncio.get_running_loop().time()
         behind: dict[tuple[str, str, int], float] = {}
         for obj in objects:
             own = self._own(obj)
