@@ -205,6 +205,14 @@ def test_its_options_and_variables_mean_the_same_here(settings):
     assert made.hooks == "mine-hooks"
 
 
+def test_credentials_join_the_cas_of_shell_operator(settings, tmp_path):
+    """--client-allowed-name selects among certificates of its CAs too, and other credentials are as good."""
+    flags = ("--validating-webhook-client-ca=/theirs/ca", "--client-allowed-name", "a", "--client-allowed-name", "b")
+    made = settings(*flags, "--bearer-token-file", tmp_path / "tokens")
+    assert [str(path) for path in made.client_cas] == ["/theirs/ca"]
+    assert (made.client_allowed_names, made.bearer_token_file) == (("a", "b"), tmp_path / "tokens")
+
+
 def test_the_gateways_options_take_precedence(settings):
     """On the command line and in the environment."""
     made = settings(

@@ -187,6 +187,59 @@ def test_a_lost_certificate_is_a_note_of_readiness(serve, policies, certificates
         assert client.send(REVIEW).status == 200
 
 
+# -------------------------------------------------------------------------------------------------- who may call
+
+
+def test_credentials_are_read_again_on_sighup(serve, policies, tmp_path, trust):
+    """A file that cannot be used is a note of readiness, and changes nothing."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("old")
+    flags = ("--worker-startup-timeout", 0, "--reload-interval", 0, "--bearer-token-file", tokens)
+    process = serve("--policies", policies, *flags).ready()
+
+    def status(token):
+        head, _, body = REVIEW.partition(b"\r\n\r\n")
+        with Client(process.port, trust) as client:
+            return client.send(b"%b\r\nAuthorization: Bearer %b\r\n\r\n%b" % (head, token, body)).status
+
+    def reread(content, message):
+        tokens.write_text(content)
+        process.process.send_signal(signal.SIGHUP)
+        process.logged(message)
+
+    assert (status(b"old"), status(b"new")) == (200, 401)
+    reread("", "the new credentials cannot be used; those read before stay valid")
+    ready = process.admin("/readyz?verbose")
+    assert "[+]credentials ok: the credentials read before stay valid, because the file cannot be used: " in ready
+    assert status(b"old") == 200
+    reread("new", "requests are checked against the new credentials")
+    assert (status(b"old"), status(b"new")) == (401, 200)
+    assert "[+]credentials ok\n" in process.admin("/readyz?verbose")
+
+
+def test_a_purge_needs_a_token_where_there_are_some(serve, policies, tmp_path, run_process):
+    """Also on this machine; the command takes the file from the environment that it shares with the gateway."""
+    (tmp_path / "tokens").write_text("one\ntwo")
+    flags = ("--worker-startup-timeout", 0, "--admin-token-file", tmp_path / "tokens")
+    process = serve("--policies", policies, *flags).ready()
+    env = {"ADMISSION_GATEWAY_ADMIN": f"http://127.0.0.1:{process.admin_port}"}
+    refused = run_process("purge", "a/b", env=env)
+    assert (refused.code, refused.err) == (
+        2,
+        'error: "/purge" needs a token of --admin-token-file, as Authorization: Bearer\n',
+    )
+    accepted = run_process("purge", "a/b", env=env | {"ADMISSION_GATEWAY_ADMIN_TOKEN_FILE": str(tmp_path / "tokens")})
+    assert (accepted.code, "no policy with a cache" in accepted.err or "has no cache" in accepted.err) == (1, True)
+    assert process.admin("/livez") == "ok\n"
+
+
+def test_listening_to_all_without_credentials_is_warned_of(serve, policies):
+    """At the start, with the flags to set."""
+    open_to_all = serve("--policies", policies, "--worker-startup-timeout", 0, "--listen", ":0")
+    why = open_to_all.logged("clients need no credentials", level="warning")["why"]
+    assert "set --client-ca, --bearer-token-file, --basic-auth-file or --path-secret-file" in why
+
+
 # -------------------------------------------------------------------------------------------------- the end
 
 

@@ -128,6 +128,14 @@ def test_clients_without_credentials_learn_of_no_path(guarded, path):
     assert served.post(path=path, method="GET")[0] == 401
 
 
+def test_the_health_check_of_shell_operator_needs_no_credentials(guarded):
+    """The kubelet has none; and nothing else of a server with hooks is open."""
+    served = guarded(BEARER_TOKENS)
+    served.routes.has_hooks = True
+    assert served.post(path="/healthz", method="GET")[0] == 200
+    assert served.post(path="/hooks/a")[0] == 401
+
+
 def test_a_connection_outlives_a_refusal(guarded):
     """A client with wrong credentials can try others on the same connection."""
     served = guarded(BEARER_TOKENS)
