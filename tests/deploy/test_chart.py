@@ -110,10 +110,10 @@ def test_every_value_has_a_place_in_the_schema():
 
 @pytest.mark.parametrize("values", RENDERED)
 def test_the_notes_name_flags_that_exist(values):
-    """After an installation helm prints how to register the gateway."""
+    """After an installation helm prints how to register the gateway, unless it does so itself."""
     _, notes = helm("install", *flags(values), "--dry-run=client").stdout.split("NOTES:\n")
     commands = re.findall(r"-- admission-gateway (\w+)((?:[^\\\n]|\\\n)*)", notes)
-    assert [command for command, _ in commands] == ["render"]
+    assert [command for command, _ in commands] == ["render"] if values == "node-network" else ["resume"]
     for command, arguments in commands:
         known = {name for option in main.commands[command].params for name in option.opts}
         assert {word for word in arguments.split() if word.startswith("--")} <= known
@@ -190,6 +190,13 @@ def test_only_who_calls_the_api_has_a_token(objects, values):
     assert (pod(everything) in with_token) is uses_it
     assert any(each["kind"] == "ClusterRoleBinding" for each in everything) is uses_it
     assert any(each["kind"] == "FlowSchema" for each in everything) is uses_it
+
+
+def test_nothing_is_uninstalled_by_applying_manifests(objects):
+    """The Job that removes the registration is a hook of helm's, and the manifests for kubectl have none."""
+    (job,) = [each for each in objects() if each["kind"] == "Job"]
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete"
+    assert "kind: Job" not in RENDERED[None].read_text()
 
 
 def test_the_role_has_no_wildcard(objects):

@@ -1,7 +1,9 @@
 """What helm renders, as a real kube-apiserver sees it: each object by a dry run."""
 
+import asyncio
 import json
 import re
+import subprocess
 
 import pytest
 import yaml
@@ -10,6 +12,7 @@ from tests.deploy.chart import NAME, RENDERED
 from tests.e2e.client import APPLY, Client, eventually
 from tests.e2e.objects import config_map, namespace
 from tests.e2e.policies import CONFIG_MAPS, denies
+from tests.integration.process import COMMAND
 from tests.integration.running import until
 
 OF_OTHERS = {
@@ -138,6 +141,27 @@ async def test_the_gateway_may_do_what_it_does(client, cluster, account):
     (level,) = [each["metadata"]["name"] for each in objects(None) if each["kind"] == "FlowSchema"]
     counter = rf'^apiserver_flowcontrol_dispatched_requests_total{{flow_schema="{level}".* [1-9]'
     assert re.search(counter, (await client.send("GET", "/metrics")).message, re.MULTILINE)
+
+
+async def test_the_gateway_may_register_itself(client, cluster, account, balancer, authority, ca_file, tmp_path):
+    """With its service account it keeps its registration, and the Job before its removal deletes that."""
+    own = {"matchLabels": {"kubernetes.io/metadata.name": cluster.namespace}}
+    cluster.write(validating=[denies("no", rules=CONFIG_MAPS, namespaceSelector=own)])
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": NAME, "namespace": NAME}}
+    await client.create(service | {"spec": {"type": "ExternalName", "externalName": "localhost"}})
+    certificate, key = authority.issue(f"{NAME}.{NAME}.svc").write(tmp_path)
+    tls = ("--tls-cert", certificate, "--tls-key", key)
+    place = ("--name", NAME, "--service", f"{NAME}/{NAME}:{balancer.port}", "--ca-bundle", ca_file)
+    balancer.add(await cluster.start("--kubeconfig", account, "--register", *place, tls=tls))
+
+    async def refused():
+        return (await cluster.create(config_map(), dryRun="All")).code == 403
+
+    await eventually(refused)
+    command = [COMMAND, "uninstall", "--kubeconfig", account, "--namespace", NAME, "--name", NAME]
+    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    assert (await client.send("GET", f"{path}/{NAME}")).code == 404
 
 
 async def test_the_gateway_may_read_its_own_kinds(client, account):
