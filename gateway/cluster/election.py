@@ -210,7 +210,9 @@ class LeaderElection:
                     _LOG.warning("the lease cannot be read or written", lease=self._name, error=str(error))
                 self.problem = str(error)
                 self._observed()
-            return False
+        except Exception:  # noqa: BLE001 - logged with its traceback; the next look may succeed
+            _LOG.exception("the election failed inside the gateway", lease=self._name)
+        return False
 
     async def _take(self) -> bool:
         loop = asyncio.get_running_loop()
