@@ -48,6 +48,9 @@ _LOG: Final = structlog.get_logger(__name__)
 _GATHER_SECONDS: Final = 0.05
 """How long further changes in the cluster are waited for: one `kubectl apply` makes several objects."""
 
+_RETRY_SECONDS: Final = 2.0
+"""Until a first load that failed is tried again."""
+
 
 class Reload:
     """Watches a source, and proposes its configurations.
@@ -103,7 +106,12 @@ class Reload:
         self._objects_changed.set()
 
     async def follow(self, objects: "PolicyObjects", ready: Callable[[], object]) -> None:
-        """Load the objects of the cluster at each change, until cancelled; ``ready`` is called after the first time."""
+        """Load the objects of the cluster at each change, until cancelled.
+
+        Args:
+            objects: all of them.
+            ready: called once, when what was loaded is in force for the first time. That is tried until it succeeds.
+        """
         is_ready = False
         self._objects = objects
         while True:
@@ -112,15 +120,21 @@ class Reload:
             self._objects_changed.clear()
             if not objects.known:
                 continue
+            loaded = None
             try:
                 async with self._loading:
-                    await self._load_objects()
+                    loaded = await self._load_objects()
                 await self._rollout.settled()
-                if not is_ready:
-                    is_ready = True
-                    ready()
             except Exception as error:  # noqa: BLE001 - reported; the next change may succeed
                 self._report.failed(error)
+            if is_ready:
+                continue
+            if loaded is not None and loaded.texts == self._rollout.current.texts:
+                is_ready = True
+                ready()
+            else:
+                await asyncio.sleep(_RETRY_SECONDS)
+                self._objects_changed.set()
 
     async def _read(self, *, again: bool) -> None:
         try:
@@ -149,13 +163,15 @@ class Reload:
         else:
             await self._accept(files, loaded)
 
-    async def _load_objects(self) -> None:
+    async def _load_objects(self) -> PartialLoad:
         if self._invalid is not None:
             loaded = await self._load(self._invalid)
             if not loaded.configuration.fatal and not loaded.file_errors:
                 await self._accept(self._invalid, loaded)
-                return
-        await self._propose(await self._load(self._files))
+                return loaded
+        loaded = await self._load(self._files)
+        await self._propose(loaded)
+        return loaded
 
     async def _accept(self, files: tuple[SourceText, ...], loaded: PartialLoad) -> None:
         self._files, self._invalid = files, None
