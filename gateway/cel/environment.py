@@ -20,6 +20,7 @@ from gateway.cel.checker.declarations import declare
 from gateway.cel.checker.validators import validate
 from gateway.cel.interpreter.planner import Uninstantiable, plan
 from gateway.cel.libraries.catalog import functions_of
+from gateway.cel.parser.ast import Node
 from gateway.cel.parser.errors import describe
 from gateway.cel.parser.macros import macros_of
 from gateway.cel.parser.parser import parse
@@ -80,6 +81,10 @@ class Environment:
             raise CompileError(_FAILED + _TOO_DEEP) from None
         except TypeTooLarge:
             raise CompileError(_FAILED + _TOO_LARGE) from None
+
+    def parse(self, expression: str) -> Node | None:
+        """The syntax tree of an expression that compiles."""
+        return parse(expression, self._macros).tree
 
     def _compile(self, expression: str, wanted: Type) -> Program:
         parsed = parse(expression, self._macros)

@@ -29,6 +29,7 @@ from msgspec import Struct
 from gateway.policies.model import (
     Configuration,
     FailurePolicy,
+    MatchCondition,
     MatchPolicy,
     Mode,
     Phase,
@@ -74,15 +75,17 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def revision(self) -> str:
-        """Which policies it has: a digest of their names; of an isolated policy, also of what the API server matches.
+        """Which policies it has: a digest of their names and of what the API server alone matches for them.
 
         Entries that differ in it are different for the API server and for the gateway: when one of the same name loses
         a policy to another entry, an API server with the old registration still calls the old path for both.
         """
         about: list[object] = [*sorted(policy.qualified_name for policy in self.policies)]
-        if self.isolated:
+        conditions = [(each.name, each.condition.expression) for each in self.match_conditions]
+        if not self.isolated:
+            about += conditions
+        else:
             (policy,) = self.policies
-            conditions = [(each.name, each.condition.expression) for each in policy.match_conditions]
             about += [policy.rules, policy.namespace_selector, policy.object_selector, conditions, policy.match_policy]
         return hashlib.sha256(msgspec.json.encode((self.isolated, about))).hexdigest()[:REVISION_DIGITS]
 
@@ -92,6 +95,16 @@ class Entry(Struct, frozen=True, kw_only=True):
         if self.isolated:
             return self.policies[0].rules
         return narrowed(rule for policy in self.policies for rule in policy.rules)
+
+    @property
+    def match_conditions(self) -> tuple[MatchCondition, ...]:
+        """What the API server is to check besides rules and selectors (``shared_conditions``)."""
+        if self.isolated or not all(policy.match_conditions for policy in self.policies):
+            return self.policies[0].match_conditions if self.isolated else ()
+        # It loads CEL, which no policy without conditions needs.
+        from gateway.registration.shared_conditions import shared_conditions  # noqa: PLC0415
+
+        return shared_conditions(self.policies)
 
     @property
     def enforcing(self) -> bool:

@@ -9,7 +9,8 @@ field                  isolated policy                       policies together
 rules                  its own                               the narrowest that cover all (``narrowing``)
 namespaceSelector,     its own                               that of all, if they share one: then no policy
 objectSelector                                               matches the object before any has changed it
-matchConditions        its own                               none
+matchConditions        its own                               their disjunction, where an error means the
+                                                             same (``shared_conditions``)
 failurePolicy          its own; Ignore if nothing is enforced
 timeoutSeconds         what it may take, and the second that the API server rounds up
 =====================  ====================================  ===============================================
@@ -190,11 +191,11 @@ def _rules(entry: Entry, collected: _Warnings) -> tuple[Rule, ...]:
 
 
 def _conditions(entry: Entry, rules: Iterable[Rule], collected: _Warnings) -> list[dict[str, Any]]:
-    own = entry.policies[0].match_conditions if entry.isolated else ()
+    own = entry.match_conditions
     excluded = groups_within_reach(rules, manifest=collected.registrar.manifest)
     version = collected.registrar.kube_version
     if version < MATCH_CONDITIONS:
-        if own:
+        if own and entry.isolated:
             collected.warn(
                 entry.name,
                 f"Kubernetes {version} has no matchConditions, and the gateway does not check those of an isolated "

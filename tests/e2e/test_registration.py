@@ -49,6 +49,30 @@ async def test_a_condition_that_is_false_keeps_the_policy_out(cluster, isolate):
     assert [(await cluster.create(pod(name))).code for name in ("p", "q")] == [201, 403]
 
 
+async def test_what_no_policy_of_an_entry_wants_is_not_sent(cluster):
+    """kube-apiserver evaluates the conditions of all; who is called judges by its own; an error refuses."""
+
+    def conditions(expression):
+        return [{"name": "c", "expression": expression}]
+
+    named = denies("by name", name="named", matchConditions=conditions("object.metadata.name == 'p'"))
+    team = denies("by team", name="team", matchConditions=conditions("object.metadata.labels['team'] == 'a'"))
+    gateway = await cluster.enforce(validating=[named, team])
+    replies = [
+        await cluster.create(pod(name, labels=labels))
+        for name, labels in (("q", {"team": "b"}), ("q", {}), ("p", {}), ("q", {"team": "a"}))
+    ]
+    assert [reply.code for reply in replies] == [201, 403, 403, 403]
+    _, error, by_name, by_team = [reply.body.get("message", "") for reply in replies]
+    assert "no such key: labels" in error
+    assert [[text in message for text in ("by name", "by team")] for message in (by_name, by_team)] == [
+        [True, False],
+        [False, True],
+    ]
+    called = {"phase": "validating", "entry": "group.named.test.example.com"}
+    assert sum(gateway.metric("entry_reviews_total", **called, outcome=each) for each in ("allowed", "denied")) == 2
+
+
 @pytest.mark.parametrize("isolate", [True, False])
 async def test_a_condition_without_a_value_refuses_in_kubernetes_words(cluster, isolate):
     """The same sentence and code, whether kube-apiserver evaluates it, or the gateway."""

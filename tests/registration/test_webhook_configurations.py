@@ -185,10 +185,16 @@ def test_isolated_conditions():
     ]
 
 
-def test_conditions_of_several_are_not_registered():
-    """Policies together check their conditions behind the gateway, also if there is one only."""
-    ((webhook,), _) = registered(policy("a.x.y", match_conditions=conditions(1)))
-    assert "matchConditions" not in webhook
+def test_conditions_of_several():
+    """Policies together have one condition, behind ours, if all have some; the gateway checks each one's own."""
+    one = policy("a.x.y", rules=ANYTHING, match_conditions=conditions(1))
+    ((webhook,), _) = registered(one, policy("b.x.y", rules=ANYTHING, match_conditions=conditions(2)))
+    assert webhook["matchConditions"] == [
+        {"name": "admission-gateway.dev/exclusions", "expression": ALL_EXCLUDED},
+        {"name": "admission-gateway.dev/policies", "expression": "((true\n)) || ((true\n) && (true\n))"},
+    ]
+    ((webhook,), _) = registered(one, policy("b.x.y", rules=ANYTHING))
+    assert [each["name"] for each in webhook["matchConditions"]] == ["admission-gateway.dev/exclusions"]
 
 
 def test_no_room_for_a_condition():
