@@ -63,6 +63,7 @@ def chosen_self_registration(values: dict[str, Any]) -> RegistrationSettings | N
         service=service,
         ca_bundle=values["ca_bundle"] or of_shell_operator.ca,
         excluded_namespaces=values["exclude_namespace"],
+        despite_findings=values["register_despite_findings"],
     )
 
 

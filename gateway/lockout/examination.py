@@ -42,6 +42,17 @@ class Examination(Struct, frozen=True, kw_only=True):
         return replace(self, findings=_ordered((*self.findings, *more)))
 
 
+def refusal(examination: Examination) -> str | None:
+    """The findings that refuse in one sentence; None: none does."""
+    found = [each for each in examination.findings if each.severity is Severity.REFUSE]
+    if not found:
+        return None
+    first = found[0]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    where = f"{first.webhook} {first.path}: " if first.webhook else ""
+    return f"it could lock the cluster: {where}{first.message}{more}"
+
+
 def examine(
     webhooks: Sequence[Webhook],
     workloads: Iterable[Workload],

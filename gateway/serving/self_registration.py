@@ -4,6 +4,7 @@ import asyncio
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from gateway.cluster.client import KubernetesClient
 from gateway.cluster.registration_controller import (
@@ -11,7 +12,10 @@ from gateway.cluster.registration_controller import (
     RegistrationController,
     RegistrationError,
 )
+from gateway.lockout.examination import refusal
+from gateway.lockout.registration import examine_registration
 from gateway.policies.model import Configuration, Phase
+from gateway.redis.addresses import redis_address
 from gateway.registration.entries import Entries, Entry
 from gateway.registration.kubernetes_versions import KubeVersion, read_version
 from gateway.registration.webhook_configurations import Registrar, Registration, register
@@ -25,6 +29,15 @@ _LOG: Final = structlog.get_logger(__name__)
 
 _POLL_SECONDS: Final = 0.2
 """How soon a new configuration is reported to the replica that leads."""
+
+
+class _Made(Struct, frozen=True, kw_only=True):
+    """What was made of these entries. ``refusal``: why it could lock the cluster; None: it cannot."""
+
+    entries: Entries
+    registrar: Registrar
+    registration: Registration
+    refusal: str | None
 
 
 class SelfRegistration:
@@ -57,7 +70,8 @@ class SelfRegistration:
             events=events,
         )
         self._version: KubeVersion | None = None
-        self._made: tuple[Entries, Registrar, Registration] | None = None
+        self._redis_hosts = tuple(host for host, _ in redis_address(settings.redis).hosts) if settings.redis else ()
+        self._made: _Made | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._resigned = False
 
@@ -102,12 +116,26 @@ class SelfRegistration:
     async def _desired(self) -> DesiredRegistration:
         loaded = self._configurations.current
         registrar = await self._registrar()
-        if self._made is None or self._made[0] is not loaded.entries or self._made[1] != registrar:
-            registration = register(_sound(loaded.entries), registrar)
+        if self._made is None or self._made.entries is not loaded.entries or self._made.registrar != registrar:
+            sound = _sound(loaded.entries)
+            registration = register(sound, registrar)
             for warning in registration.warnings:
                 _LOG.warning("a warning about the registration", warning=warning)
-            self._made = (loaded.entries, registrar, registration)
-        return DesiredRegistration(objects=self._made[2].objects, incomplete=_incomplete(loaded.configuration))
+            found = refusal(
+                examine_registration(
+                    loaded.configuration, sound, registration, registrar, redis_hosts=self._redis_hosts
+                )
+            )
+            if found is not None and self._chosen.despite_findings:
+                _LOG.warning("what is registered could lock the cluster: --register-despite-findings", why=found)
+            self._made = _Made(entries=loaded.entries, registrar=registrar, registration=registration, refusal=found)
+        if self._made.refusal is not None and not self._chosen.despite_findings:
+            raise RegistrationError(
+                f"what is registered stays: {self._made.refusal}; `admission-gateway doctor` has the remedy, and "
+                "--register-despite-findings registers it all the same"
+            )
+        objects = self._made.registration.objects
+        return DesiredRegistration(objects=objects, incomplete=_incomplete(loaded.configuration))
 
     async def _registrar(self) -> Registrar:
         chosen = self._chosen

@@ -27,6 +27,8 @@ class RegistrationSettings(Struct, frozen=True, kw_only=True):
     service: ServiceReference
     ca_bundle: Path | None = None
     excluded_namespaces: tuple[str, ...] = ()
+    despite_findings: bool = False
+    """Whether it registers what could lock the cluster, too."""
 
 
 class Settings(Redacted, Struct, frozen=True, kw_only=True):

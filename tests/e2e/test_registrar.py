@@ -9,7 +9,7 @@ from tests.e2e.api_server import JANE
 from tests.e2e.client import MERGE, eventually
 from tests.e2e.cluster import SERVICE, SERVICE_NAMESPACE
 from tests.e2e.objects import config_map
-from tests.e2e.policies import CONFIG_MAPS, default_labels, denies, judge
+from tests.e2e.policies import CONFIG_MAPS, default_labels, denies, judge, rules
 from tests.e2e.test_rollout import STAYING, Creates
 from tests.integration.process import COMMAND
 from tests.integration.running import until
@@ -266,3 +266,24 @@ async def test_a_new_entry_loses_no_create(registrar):
         await creates.more(400)
     assert creates.failed == []
     assert [each.metric("http_requests_rejected_total", reason="path") for each in replicas] == [0, 0]
+
+
+async def test_what_could_lock_the_cluster_is_not_registered(registrar):
+    """What `doctor` refuses, without its cluster; what was registered stays, and the log and /readyz say why."""
+    registrar.write(mutating=[labels(failurePolicy="Ignore")])
+    gateway = await registrar.start()
+    await registrar.registered(CHAIN)
+    nodes = judge(rules=rules("nodes"))
+    registrar.cluster.write(mutating=[labels(failurePolicy="Ignore")], validating=[nodes])
+    await registrar.in_state("refused", gateway)
+    assert "it could lock the cluster: ValidatingWebhookConfiguration/" in verbose(gateway)
+    assert "--register-despite-findings" in verbose(gateway)
+    assert (await registrar.live(KINDS[1])).get("webhooks", []) == []
+
+
+async def test_an_operator_who_insists_is_obeyed_loudly(registrar):
+    """With --register-despite-findings it is registered, and the log says so."""
+    registrar.cluster.write(validating=[judge(rules=rules("nodes"))])
+    gateway = await registrar.start("--register-despite-findings")
+    await registrar.registered(GROUP, kind=KINDS[1])
+    assert gateway.logged("what is registered could lock the cluster: --register-despite-findings")

@@ -115,6 +115,12 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     help="Keep the objects that render prints in the cluster; one replica at a time does. Requires --service.",
     section=IN_CLUSTER,
 )
+@option(
+    "--register-despite-findings",
+    is_flag=True,
+    help="With --register: register what could lock the cluster (see doctor), too, and log it.",
+    section=IN_CLUSTER,
+)
 @address_options(IN_CLUSTER)
 @option(
     "--redis",
