@@ -73,7 +73,7 @@ async def read_cluster(
     if registrar.service is not None:
         about = registrar.service
         await read("the Service", lambda: _check_service(client, registrar, about, found, is_inside=is_inside), None)
-        await read("permissions", lambda: _check_permissions(client, about, found), None)
+        await read("permissions", lambda: _check_permissions(client, registrar, about, found), None)
     return state, found
 
 
@@ -169,7 +169,9 @@ async def _ready(client: KubernetesClient, about: ServiceReference) -> bool:
     return any((each.get("conditions") or {}).get("ready") is not False for each in endpoints)
 
 
-async def _check_permissions(client: KubernetesClient, about: ServiceReference, found: Findings) -> None:
+async def _check_permissions(
+    client: KubernetesClient, registrar: Registrar, about: ServiceReference, found: Findings
+) -> None:
     selector = (await client.get(object_path("", "v1", "services", about.name, about.namespace)))["spec"].get(
         "selector"
     )
@@ -179,7 +181,7 @@ async def _check_permissions(client: KubernetesClient, about: ServiceReference, 
     query: dict[str, str | int] = {"labelSelector": labels, "limit": 1}
     pods = await client.send("GET", collection_path("", "v1", "pods", about.namespace), query=query)
     for pod in (pods.get("items") or ())[:1]:
-        for missing in await missing_permissions(client, pod):
+        for missing in await missing_permissions(client, pod, registrar.name):
             found.add(
                 Code.PERMISSION,
                 missing,

@@ -5,46 +5,57 @@ flag                   needs
 =====================  ======================================================================================
 ``--cluster``          get, list and watch Namespaces; create SubjectAccessReviews
 ``--cluster-policies`` list and watch the gateway's three kinds
-``--register``         get, create, update and delete both webhook configurations; Leases in its namespace
+``--register``         create both webhook configurations, get and update those of its name; Leases in its
+                       namespace
 =====================  ======================================================================================
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gateway.cluster.client import KubernetesClient, collection_path
+from gateway.cluster.webhook_objects import RESOURCES
 
 _WEBHOOKS: Final = "admissionregistration.k8s.io"
 _OWN: Final = "admission-gateway.dev"
 _READ: Final = ("get", "list", "watch")
 
-_NEEDS: Final[dict[str, tuple[tuple[tuple[str, ...], str, str], ...]]] = {
-    "--cluster": ((_READ, "", "namespaces"), (("create",), "authorization.k8s.io", "subjectaccessreviews")),
+
+class _Need(NamedTuple):
+    verbs: tuple[str, ...]
+    group: str
+    resource: str
+    named: bool = False
+
+
+_NEEDS: Final[dict[str, tuple[_Need, ...]]] = {
+    "--cluster": (_Need(_READ, "", "namespaces"), _Need(("create",), "authorization.k8s.io", "subjectaccessreviews")),
     "--cluster-policies": tuple(
-        (("list", "watch"), _OWN, resource)
+        _Need(("list", "watch"), _OWN, resource)
         for resource in ("workers", "mutatingpolicyconfigurations", "validatingpolicyconfigurations")
     ),
     "--register": (
-        (("get", "create", "update"), _WEBHOOKS, "mutatingwebhookconfigurations"),
-        (("get", "create", "update"), _WEBHOOKS, "validatingwebhookconfigurations"),
-        (("get", "list", "create", "update"), "coordination.k8s.io", "leases"),
+        *(_Need(("create",), _WEBHOOKS, resource) for resource in RESOURCES.values()),
+        *(_Need(("get", "update"), _WEBHOOKS, resource, named=True) for resource in RESOURCES.values()),
+        _Need(("get", "list", "create", "update", "patch", "delete"), "coordination.k8s.io", "leases"),
     ),
 }
-"""Flag: verbs, group, resource. Leases are those of the gateway's namespace."""
+"""By flag. ``named``: of the registration's name only. Leases are those of the gateway's namespace."""
 
 
-async def missing_permissions(client: KubernetesClient, pod: Any) -> list[str]:
-    """What the Pod's service account may not do, a sentence each. Raises ApiError."""
+async def missing_permissions(client: KubernetesClient, pod: Any, registration: str) -> list[str]:
+    """What the Pod's service account may not do, a sentence each; ``registration``: its name. Raises ApiError."""
     namespace = pod["metadata"]["namespace"]
     user = f"system:serviceaccount:{namespace}:{pod['spec'].get('serviceAccountName', 'default')}"
     flags = _flags(pod)
     missing = []
     for flag, needs in _NEEDS.items():
-        for verbs, group, resource in needs if flag in flags else ():
-            place = {"namespace": namespace} if resource == "leases" else {}
-            denied = [verb for verb in verbs if not await _allowed(client, user, verb, group, resource, place)]
+        for need in needs if flag in flags else ():
+            place = {"namespace": namespace} if need.resource == "leases" else {}
+            place |= {"name": registration} if need.named else {}
+            denied = [verb for verb in need.verbs if not await _allowed(client, user, verb, need, place)]
             if denied:
-                named = f"{resource}.{group}" if group else resource
-                missing.append(f"{user} may not {', '.join(denied)} {named}, which {flag} needs")
+                resource = f"{need.resource}.{need.group}" if need.group else need.resource
+                missing.append(f"{user} may not {', '.join(denied)} {resource}, which {flag} needs")
     return missing
 
 
@@ -61,10 +72,8 @@ def _flags(pod: Any) -> set[str]:
     return found
 
 
-async def _allowed(
-    client: KubernetesClient, user: str, verb: str, group: str, resource: str, place: dict[str, str]
-) -> bool:
-    about = {"verb": verb, "group": group, "resource": resource} | place
+async def _allowed(client: KubernetesClient, user: str, verb: str, need: _Need, place: dict[str, str]) -> bool:
+    about = {"verb": verb, "group": need.group, "resource": need.resource} | place
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
