@@ -234,7 +234,7 @@ async def test_two_gateways_of_one_name(registrar):
 
 
 async def test_a_missing_permission_is_named(registrar, api_server, tmp_path):
-    """By verb and resource; the gateway serves."""
+    """By verb and resource; the gateway serves, and registers itself with those that the documentation names."""
     (tmp_path / "jane").mkdir()
     registrar.write(mutating=[labels()])
     gateway = await registrar.start(kubeconfig=api_server.kubeconfig(tmp_path / "jane", JANE))
@@ -244,6 +244,21 @@ async def test_a_missing_permission_is_named(registrar, api_server, tmp_path):
     code, output = await registrar.command("uninstall", kubeconfig=api_server.kubeconfig(tmp_path / "jane", JANE))
     assert code == 2
     assert all(f'cannot delete resource "{kind.lower()}s"' in output for kind in KINDS)
+
+    assert (await registrar.command("resume"))[0] == 0
+    group = {"apiGroups": ["admissionregistration.k8s.io"], "resources": [f"{kind.lower()}s" for kind in KINDS]}
+    rules = [group | {"verbs": ["create"]}, group | {"resourceNames": [registrar.name], "verbs": ["get", "update"]}]
+    api, rbac = {"apiVersion": "rbac.authorization.k8s.io/v1"}, {"apiGroup": "rbac.authorization.k8s.io"}
+    metadata = {"metadata": {"name": registrar.name}}
+    subjects = {"subjects": [rbac | {"kind": "User", "name": JANE}]}
+    role = rbac | {"kind": "ClusterRole", "name": registrar.name}
+    for obj in (
+        api | metadata | {"kind": "ClusterRole", "rules": rules},
+        api | metadata | subjects | {"kind": "ClusterRoleBinding", "roleRef": role},
+    ):
+        assert (await registrar.cluster.client.create(obj)).code == 201
+    await registrar.in_state("registered", gateway)
+    await registrar.registered(CHAIN)
 
 
 async def test_a_new_entry_loses_no_create(registrar):
