@@ -13,7 +13,17 @@ from gateway.reasons import Reason
 from gateway.serving.refusals import STATUS, Refusal
 from gateway.telemetry.events import CONFIGURED, Metric
 from gateway.telemetry.labels import ConsumerEvent, RegistrationState, WorkerEvent
-from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, BUCKETS, CLUSTER, GATEWAY, NOT_A_REVIEW, PREFIX, REDIS
+from gateway.telemetry.table import (
+    BRIDGE,
+    BRIDGE_PREFIX,
+    BUCKETS,
+    CLUSTER,
+    GATEWAY,
+    NOT_A_REVIEW,
+    PREFIX,
+    REDIS,
+    WEBHOOK_PROBE,
+)
 
 _CONFIGURED: Final = {
     "entry": "the name of each entry of the configuration: `admission-gateway check` lists them",
@@ -38,7 +48,7 @@ _HEAD: Final = prose("""
     policies, entries and workers are removed.
 """)
 
-_CLUSTER: Final = "These exist only with `--cluster`."
+_CLUSTER: Final = "These exist only with `--cluster`; those of the probe with `--service` besides."
 _REDIS: Final = "These exist only with `--redis`."
 _BRIDGE: Final = prose("""
     On the admin listener of a bridge ([queues.md](../queues.md#metrics)). It has one worker, so no label names it.
@@ -59,14 +69,14 @@ _NOT_A_REVIEW: Final = (
 
 def page(_root: Path) -> str:
     """The page's text."""
-    metrics = (*GATEWAY, *CLUSTER, *REDIS)
+    metrics = (*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS)
     return (
         "\n\n".join(
             [
                 _HEAD,
                 _metrics(PREFIX, GATEWAY),
                 _CLUSTER,
-                _metrics(PREFIX, CLUSTER),
+                _metrics(PREFIX, (*CLUSTER, *WEBHOOK_PROBE)),
                 _REDIS,
                 _metrics(PREFIX, REDIS),
                 "## Values of the labels",

@@ -55,6 +55,11 @@ class SecretContent(Redacted, Struct, frozen=True, kw_only=True):
             return None
         return next((ca for ca in self.bundle if is_issued_by(self.leaf, ca)), None)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether the newest CA does not sign yet."""
+        return bool(self.authorities) and self.issuer != self.authorities[0].certificate
+
     def data(self) -> dict[str, bytes]:
         """The Secret's data."""
         assert self.leaf is not None  # noqa: S101 - what is written is complete

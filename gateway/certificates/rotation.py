@@ -61,7 +61,8 @@ _UNKNOWN_TRUST_ENDS: Final = Fraction(5, 6)
 _ORGANIZATION: Final = "admission-gateway"
 
 Trusted = Sequence[frozenset[bytes]]
-"""The fingerprints of the CAs in the caBundle of each webhook that calls this gateway."""
+"""The fingerprints of the CAs in the caBundle of each webhook that calls this gateway. Empty: none does, so that
+nothing is known of what an API server will trust."""
 
 
 class Rotation(Struct, frozen=True, kw_only=True):
@@ -79,7 +80,7 @@ def service_names(namespace: str, service: str) -> tuple[str, ...]:
 def rotation(
     found: SecretContent | None,
     names: Sequence[str],
-    trusted: Trusted | None,
+    trusted: Trusted,
     now: datetime,
     *,
     remembered: SecretContent | None = None,
@@ -90,7 +91,7 @@ def rotation(
         found: None: there is no Secret.
         remembered: what the Secret held when it was intact; None: not known.
         names: the DNS names that the leaf must cover. It keeps the names of the leaf before it.
-        trusted: None: not known.
+        trusted: see Trusted.
         now: timezone-aware.
     """
     now = now.replace(microsecond=0)
@@ -120,7 +121,7 @@ def _signer(
     content: SecretContent,
     alive: Sequence[CertificateAuthority],
     wanted: frozenset[x509.GeneralName],
-    trusted: Trusted | None,
+    trusted: Trusted,
     now: datetime,
 ) -> tuple[CertificateAuthority | None, str]:
     """The CA that has to sign a new leaf now, and why; None: the leaf stays."""
@@ -156,14 +157,14 @@ def _problem(
     return f"it does not cover {', '.join(missing)}" if missing else None
 
 
-def _may_sign(newest: x509.Certificate, issuer: x509.Certificate, trusted: Trusted | None, now: datetime) -> bool:
-    if trusted is None:
+def _may_sign(newest: x509.Certificate, issuer: x509.Certificate, trusted: Trusted, now: datetime) -> bool:
+    if not trusted:
         return _age(issuer, now) >= _UNKNOWN_TRUST_ENDS
     return _is_trusted(newest, trusted)
 
 
-def _is_trusted(ca: x509.Certificate, trusted: Trusted | None) -> bool:
-    return trusted is not None and all(fingerprint(ca) in bundle for bundle in trusted)
+def _is_trusted(ca: x509.Certificate, trusted: Trusted) -> bool:
+    return bool(trusted) and all(fingerprint(ca) in bundle for bundle in trusted)
 
 
 def _with_new_leaf(

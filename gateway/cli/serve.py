@@ -100,6 +100,8 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             tls_key=key,
             tls_dev_dir=values["tls_dev_dir"],
             tls_dev_names=values["tls_dev_name"],
+            tls_secret=values["tls_secret"],
+            service=values["service"],
             client_cas=client_cas,
             client_allowed_names=values["client_allowed_name"],
             bearer_token_file=values["bearer_token_file"],
@@ -178,6 +180,8 @@ def _certificate(values: dict[str, Any], server: Server) -> tuple[Path | None, P
     """The files of certificate and key; None and None for development certificates."""
     pair = (values["tls_cert"], values["tls_key"])
     development = values["tls_dev_dir"] is not None
+    if _in_secret(values, others=development or any(pair)):
+        return None, None
     if development and (any(pair) or server.names_files):
         files = "--tls-cert and --tls-key" if any(pair) else "--validating-webhook-server-cert and -server-key"
         raise click.UsageError(f"--tls-dev-dir cannot be combined with {files}: it creates certificate and key")
@@ -185,8 +189,25 @@ def _certificate(values: dict[str, Any], server: Server) -> tuple[Path | None, P
         return None, None
     cert, key = pair[0] or server.cert, pair[1] or server.key
     if cert is None or key is None or (any(pair) and not all(pair) and not server.names_files):
-        raise click.UsageError("no certificate: set --tls-cert and --tls-key, or --tls-dev-dir for development")
+        raise click.UsageError(
+            "no certificate: set --tls-cert and --tls-key, --tls-secret in a cluster, or --tls-dev-dir for development"
+        )
     return cert, key
+
+
+def _in_secret(values: dict[str, Any], *, others: bool) -> bool:
+    """Whether the certificate is in a Secret."""
+    cluster = values["cluster"] or values["kubeconfig"] is not None
+    for flag in ("tls_secret", "service"):
+        if values[flag] is not None and not cluster:
+            raise click.UsageError(f"--{flag.replace('_', '-')} requires --cluster or --kubeconfig")
+    if values["tls_secret"] is None:
+        return False
+    if others:
+        raise click.UsageError("--tls-secret cannot be combined with --tls-cert, --tls-key or --tls-dev-dir")
+    if values["service"] is None:
+        raise click.UsageError("--tls-secret requires --service: the certificate has its name")
+    return True
 
 
 async def _serve(gateway: Gateway) -> None:

@@ -20,7 +20,7 @@ The Secret is polled, not watched: a watch is a permission to list Secrets, and 
 import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -55,7 +55,6 @@ class CertificateSecret:
         secret: its namespace and name.
         names: the DNS names that a certificate of the gateway's own must cover.
         trusted: the CAs that the API server trusts, for a rotation of the CA.
-        changed: called after each change of what is served or trusted.
     """
 
     def __init__(
@@ -64,14 +63,13 @@ class CertificateSecret:
         secret: tuple[str, str],
         names: Sequence[str],
         *,
-        trusted: Callable[[], Trusted | None],
-        changed: Callable[[], object],
+        trusted: Callable[[], Awaitable[Trusted]],
     ) -> None:
         self._client = client
         self._namespace, self._name = secret
         self._names = names
         self._trusted = trusted
-        self._changed = changed
+        self._subscribers: list[Callable[[], object]] = []
         self._data: Mapping[str, bytes] = {}
         self._known: SecretContent | None = None
         self._problem: str | None = None
@@ -104,6 +102,10 @@ class CertificateSecret:
         clock = f"this machine's clock is {abs(skew).total_seconds():.0f} s {side} the API server's; correct it"
         return clock if self._problem is None else f"{self._problem}; {clock}"
 
+    def subscribe(self, changed: Callable[[], object]) -> None:
+        """Call ``changed`` after each change of ``pair`` or ``bundle``."""
+        self._subscribers.append(changed)
+
     def look(self) -> None:
         """Read the Secret again, now."""
         self._look.set()
@@ -135,7 +137,8 @@ class CertificateSecret:
                 return
             data = None if found is None else _data(found)
             content = None if data is None else read_content(data)
-            due = rotation(content, self._names, self._trusted(), self._client.now(), remembered=self._known)
+            trusted = await self._trusted() if content is not None and content.waiting else ()
+            due = rotation(content, self._names, trusted, self._client.now(), remembered=self._known)
             if due is None:
                 self._problem = None
                 self._take(data or {}, content)
@@ -195,12 +198,13 @@ class CertificateSecret:
             return
         self._data = used
         self.exists.set()
-        self._changed()
+        for changed in self._subscribers:
+            changed()
 
     def _report(self, problem: str) -> None:
         if problem != self._problem:
             self._problem = problem
-            _LOG.error("the Secret of the certificate cannot be used", why=problem)
+            _LOG.warning("the Secret of the certificate cannot be used", why=problem)
 
 
 def _is_managed(secret: Any) -> bool:

@@ -4,10 +4,20 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
+from gateway.certificates.rotation import service_names
+from gateway.cluster.certificate_secret import CertificateSecret
 from gateway.cluster.client import KubernetesClient
 from gateway.cluster.facts import ClusterFacts
+from gateway.cluster.webhook_probe import ProbeResult, WebhookProbe
+from gateway.policies.workers.targets import ServiceReference
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.table import CLUSTER, CLUSTER_WATCH_OPEN
+from gateway.telemetry.table import (
+    CLUSTER,
+    CLUSTER_WATCH_OPEN,
+    WEBHOOK_CERTIFICATE_EXPIRATION,
+    WEBHOOK_PROBE,
+    WEBHOOK_PROBE_SUCCESS,
+)
 
 _FIRST_LIST_SECONDS: Final = 3.0
 """How long a start waits for the list of namespaces: 10,000 take one second. Without it, a review looks up its own."""
@@ -19,14 +29,34 @@ class Cluster:
     Args:
         kubeconfig: a kubeconfig file; None: the pod's service account.
         metrics: the gateway's.
+        service: the gateway's Service, which is probed; None: there is none, or it is not known.
+        tls_secret: namespace and name of the Secret with the certificate; None: it comes from elsewhere. It needs
+            ``service``.
+        probe_handshake: see WebhookProbe.
     """
 
-    def __init__(self, kubeconfig: Path | None, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path | None,
+        metrics: Metrics,
+        *,
+        service: ServiceReference | None = None,
+        tls_secret: tuple[str, str] | None = None,
+        probe_handshake: bool = True,
+    ) -> None:
         metrics.use(CLUSTER)
         self._metrics = metrics
         self.client = KubernetesClient(kubeconfig)
         self.facts = ClusterFacts(self.client, metrics)
         self._tasks: list[asyncio.Task[None]] = []
+        self.probe: WebhookProbe | None = None
+        self.certificate: CertificateSecret | None = None
+        if service is not None:
+            metrics.use(WEBHOOK_PROBE)
+            self.probe = WebhookProbe(self.client, service, handshake=probe_handshake, found=self._probed)
+            if tls_secret is not None:
+                names = service_names(service.namespace, service.name)
+                self.certificate = CertificateSecret(self.client, tls_secret, names, trusted=self.probe.trusted)
 
     async def start(self) -> None:
         """Connect, and begin to watch. An API server that is away delays the start, and does not prevent it.
@@ -35,7 +65,9 @@ class Cluster:
             KubeconfigError: there are no credentials.
         """
         await self.client.connect()
-        self._tasks.append(asyncio.create_task(self.facts.run()))
+        for each in (self.facts, self.certificate, self.probe):
+            if each is not None:
+                self._tasks.append(asyncio.create_task(each.run()))
         await self.facts.synced(_FIRST_LIST_SECONDS)
 
     async def stop(self) -> None:
@@ -50,6 +82,18 @@ class Cluster:
         """Why what is known of the cluster may be out of date, for /readyz; None if it is not."""
         problem = self.facts.note
         return None if problem is None else f"what is known of the cluster may be out of date: {problem}"
+
+    def look(self) -> None:
+        """Read the Secret again, and probe, now."""
+        for each in (self.certificate, self.probe):
+            if each is not None:
+                each.look()
+
+    def _probed(self, result: ProbeResult) -> None:
+        self._metrics.set(WEBHOOK_PROBE_SUCCESS, float(result.problem is None))
+        for certificate, expires in (("leaf", result.leaf), ("ca", result.ca)):
+            if expires is not None:
+                self._metrics.set(WEBHOOK_CERTIFICATE_EXPIRATION, expires.timestamp(), certificate)
 
     def observe(self) -> None:
         """Set the gauges."""

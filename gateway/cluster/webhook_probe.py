@@ -15,6 +15,7 @@ import random
 import socket
 import ssl
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from gateway.certificates.content import fingerprints
 from gateway.certificates.rotation import Trusted
 from gateway.cluster.client import KubernetesClient, collection_path, object_path
 from gateway.cluster.errors import ApiError
+from gateway.policies.workers.targets import ServiceReference
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -46,18 +48,6 @@ configuration after less than a second."""
 
 _HTTPS: Final = 443
 _RESOURCES: Final = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-
-
-class ServiceName(Struct, frozen=True, kw_only=True):
-    """The gateway's Service."""
-
-    namespace: str
-    name: str
-
-    @property
-    def host(self) -> str:
-        """The name for which the API server verifies the certificate."""
-        return f"{self.name}.{self.namespace}.svc"
 
 
 class ProbeResult(Struct, frozen=True, kw_only=True):
@@ -92,7 +82,7 @@ class WebhookProbe:
     def __init__(
         self,
         client: KubernetesClient,
-        service: ServiceName,
+        service: ServiceReference,
         *,
         handshake: bool,
         found: Callable[[ProbeResult], object],
@@ -104,21 +94,20 @@ class WebhookProbe:
         self._look = asyncio.Event()
         self._seen: Mapping[tuple[str, bytes], datetime] = {}
         self._webhooks: frozenset[str] = frozenset()
-        self._read: datetime | None = None
-        self.problem: str | None = None
-        """The last probe's."""
+        self.last = ProbeResult()
+        """The last probe's result."""
 
     def look(self) -> None:
         """Probe now."""
         self._look.set()
 
-    def trusted(self) -> Trusted | None:
-        """The CAs that each webhook trusts; None: not known, because the last probe could not read them."""
-        now = self._client.now()
-        if self._read is None or now - self._read > 3 * timedelta(seconds=PROBE_SECONDS):
-            return None
-        settled = [key for key, since in self._seen.items() if now - since >= SETTLED]
-        return [frozenset(ca for webhook, ca in settled if webhook == each) for each in self._webhooks]
+    async def trusted(self) -> Trusted:
+        """The CAs that the webhooks trust now, and have for a moment; empty if they cannot be read."""
+        with suppress(ApiError):
+            await self._targets()
+            settled = [key for key, since in self._seen.items() if self._client.now() - since >= SETTLED]
+            return [frozenset(ca for webhook, ca in settled if webhook == each) for each in self._webhooks]
+        return ()
 
     async def run(self) -> None:
         """Probe until cancelled."""
@@ -130,9 +119,9 @@ class WebhookProbe:
             except Exception:  # noqa: BLE001 - logged; the next probe may succeed
                 _LOG.exception("a probe of the webhooks failed inside the gateway")
                 result = ProbeResult(problem="not known: the probe failed inside the gateway; see its log")
-            if result.problem is not None and result.problem != self.problem:
-                _LOG.error("the API server cannot call the gateway through its Service", why=result.problem)
-            self.problem = result.problem
+            if result.problem is not None and result.problem != self.last.problem:
+                _LOG.warning("the API server cannot call the gateway through its Service", why=result.problem)
+            self.last = result
             self._found(result)
             try:
                 await asyncio.wait_for(self._look.wait(), PROBE_SECONDS * random.uniform(0.9, 1.1))  # noqa: S311 - jitter
@@ -173,14 +162,13 @@ class WebhookProbe:
         now = self._client.now()
         self._seen = {key: self._seen.get(key, now) for key in present}
         self._webhooks = frozenset(webhooks)
-        self._read = now
         return targets
 
     async def _verified(self, service: Any, target: _Target, webhook: str) -> ProbeResult:
         try:
             host, port = _address(service, target.port)
             context = _context(target.bundle) if self._handshake else None
-            shown = await _shown(host, port, self._service.host, context)
+            shown = await _shown(host, port, f"{self._service.name}.{self._service.namespace}.svc", context)
         except (ValueError, OSError) as error:
             return ProbeResult(problem=f"{webhook}: {_reason(error)}")
         if shown is None:
@@ -218,7 +206,7 @@ async def probe_service(service: Any, port: int, bundle: bytes, name: str) -> Pa
     return None
 
 
-def _target(config: Any, service: ServiceName) -> _Target | None:
+def _target(config: Any, service: ServiceReference) -> _Target | None:
     reference = config.get("service")
     if reference is None or (reference["namespace"], reference["name"]) != (service.namespace, service.name):
         return None

@@ -9,7 +9,7 @@ admin listener last.
 import asyncio
 import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Optional
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Optional
 import structlog
 from msgspec import Struct
 
+from gateway.certificates.pair import CertificatePair
 from gateway.engine.availability import UnavailablePolicy
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError
@@ -36,7 +37,7 @@ from gateway.serving.reload_report import Report
 from gateway.serving.replay import Replays
 from gateway.serving.review_handler import DecisionObserver, ReviewHandler, refusal
 from gateway.serving.route_table import NOT_SERVING, RouteTable
-from gateway.serving.served_certificate import ServedCertificate
+from gateway.serving.served_certificate import ServedCertificate, system_now
 from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow_comparison import ShadowComparison
 from gateway.serving.tls import read_pair
@@ -111,7 +112,9 @@ class Gateway:
             limits=settings.cache_limits,
             configuration=lambda: self._loaded,
         )
-        self.cluster = _cluster(settings, self.metrics)
+        self._access = AccessControl(settings, self.metrics)
+        certificates_only = bool(settings.client_cas) and not self._access.clients.has_other_credentials
+        self.cluster = _cluster(settings, self.metrics, needs_client_certificate=certificates_only)
         self._report = Report(self.metrics)
         self._outdated = OutdatedCalls(self.metrics)
         self._rollout = ConfigurationSwitch(
@@ -144,7 +147,6 @@ class Gateway:
         self._routes = RouteTable(self._rollout, settings.hooks)
         self._registration = self._self_registration()
         self._certificate: ServedCertificate | None = None
-        self._access = AccessControl(settings, self.metrics)
         self._judge = self._review_handler(consumers)
         self.front = HttpServer(
             judge=self._judge,
@@ -191,7 +193,17 @@ class Gateway:
             return None
         from gateway.serving.self_registration import SelfRegistration  # noqa: PLC0415 - as Cluster
 
-        return SelfRegistration(self.cluster.client, self.settings, self._rollout, self.metrics)
+        secret = self.cluster.certificate
+        registration = SelfRegistration(
+            self.cluster.client,
+            self.settings,
+            self._rollout,
+            self.metrics,
+            bundle=None if secret is None else lambda: secret.bundle,
+        )
+        if secret is not None:
+            secret.subscribe(registration.changed)
+        return registration
 
     @property
     def _loaded(self) -> LoadedConfiguration:
@@ -224,13 +236,8 @@ class Gateway:
             StrictError: ``Settings.strict`` is set, and there are errors.
         """
         interval = self.settings.reload_interval_seconds
-        certificate = ServedCertificate(
-            partial(read_pair, *self._certificate_files()),
-            self.settings.client_cas,
-            self.metrics,
-            certificate_optional=self._access.clients.has_other_credentials,
-        )
-        self._certificate = certificate
+        if self.settings.tls_secret is None:
+            self._certificate = self._served(partial(read_pair, *self._certificate_files()))
         self._report.loaded(self._loaded)
         for error in self.configuration.errors:
             _LOG.error("an error in the configuration", place=str(error.place), error=error.message)
@@ -241,6 +248,7 @@ class Gateway:
             await self.cache.start()
             await self._rollout.start()
             self._refuse_errors_if_strict()
+            certificate = self._certificate = self._certificate or await self._certificate_of_secret()
             max_age = self.settings.max_connection_age_seconds or math.inf
             front = await self.front.start(*self.settings.listen, certificate.context, max_connection_age=max_age)
         except BaseException:
@@ -286,6 +294,27 @@ class Gateway:
         self._access.files.look()
         if self._certificate is not None:
             self._certificate.look()
+        if self.cluster is not None:
+            self.cluster.look()
+
+    def _served(self, pair: Callable[[], CertificatePair]) -> ServedCertificate:
+        return ServedCertificate(
+            pair,
+            self.settings.client_cas,
+            self.metrics,
+            certificate_optional=self._access.clients.has_other_credentials,
+            now=system_now if self.cluster is None else self.cluster.client.now,
+        )
+
+    async def _certificate_of_secret(self) -> ServedCertificate:
+        """The certificate of the Secret, as soon as there is one: until then the gateway is alive, and not ready."""
+        secret = None if self.cluster is None else self.cluster.certificate
+        if secret is None:
+            raise ValueError("a certificate in a Secret needs the cluster and the gateway's Service")
+        await secret.exists.wait()
+        certificate = self._served(lambda: secret.pair)
+        secret.subscribe(certificate.look)
+        return certificate
 
     def _certificate_files(self) -> tuple[Path, Path]:
         if self.settings.tls_dev_dir is not None:
@@ -331,7 +360,7 @@ class Gateway:
 
     def _checks(self) -> dict[str, str | None]:
         """The readiness checks: configuration and certificate; never workers."""
-        certificate = self._certificate.problem() if self._certificate is not None else "there is none yet"
+        certificate = self._certificate_problem()
         # As kube-apiserver's: balancers stop sending connections while reviews are still answered.
         shutdown = "the gateway is shutting down" if self.front.draining else None
         checks = {"configuration": self._routes.not_ready, "certificate": certificate, "shutdown": shutdown}
@@ -343,12 +372,27 @@ class Gateway:
             "credentials": bool(self._access.files),
             "cache": bool(self.settings.redis),
             "cluster": self.cluster is not None,
+            "webhooks": self.cluster is not None and self.cluster.probe is not None,
             "registration": self._registration is not None,
         }
         return checks | {check: None for check, exists in noted.items() if exists}
 
+    def _certificate_problem(self) -> str | None:
+        secret = None if self.cluster is None else self.cluster.certificate
+        if self._certificate is None:
+            return (None if secret is None else secret.note) or "there is none yet"
+        probe = None if self.cluster is None else self.cluster.probe
+        replaced = probe is not None and probe.last.problem is None and probe.last.leaf is not None
+        return self._certificate.problem(replaced=replaced)
+
+    def _certificate_note(self) -> str | None:
+        secret = None if self.cluster is None else self.cluster.certificate
+        notes = [each.note for each in (self._certificate, secret) if each is not None]
+        return "; ".join(each for each in notes if each is not None) or None
+
     def _notes(self) -> dict[str, str]:
-        certificate = self._certificate.note if self._certificate is not None else None
+        certificate = self._certificate_note()
+        probe = None if self.cluster is None else self.cluster.probe
         configuration = "; ".join(filter(None, (self._report.note, self._outdated.note))) or None
         notes = {
             "configuration": configuration,
@@ -357,6 +401,7 @@ class Gateway:
             "cache": self.cache.note,
             "cluster": None if self.cluster is None else self.cluster.note,
             "cluster-policies": None if self._cluster_policies is None else self._cluster_policies.note,
+            "webhooks": None if probe is None else probe.last.problem,
             "registration": None if self._registration is None else self._registration.note,
         }
         return {check: note for check, note in notes.items() if note is not None}
@@ -370,13 +415,19 @@ class Gateway:
         return self.metrics.exposition()
 
 
-def _cluster(settings: Settings, metrics: Metrics) -> Optional["Cluster"]:
+def _cluster(settings: Settings, metrics: Metrics, *, needs_client_certificate: bool) -> Optional["Cluster"]:
     if not settings.cluster:
         return None
     # It takes as long to import as everything else.
     from gateway.cluster.cluster import Cluster  # noqa: PLC0415
 
-    return Cluster(settings.kubeconfig, metrics)
+    return Cluster(
+        settings.kubeconfig,
+        metrics,
+        service=settings.service,
+        tls_secret=settings.tls_secret,
+        probe_handshake=not needs_client_certificate,
+    )
 
 
 async def start_unless(stop: asyncio.Event, gateway: Gateway) -> tuple[Address, Address] | None:

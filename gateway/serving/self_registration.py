@@ -1,6 +1,7 @@
 """The registration of a gateway that serves, kept by itself: for the configuration in force, as `render` prints it."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -48,6 +49,7 @@ class SelfRegistration:
         settings: with a ``registration``.
         configurations: has the configuration in force.
         events: has the state of the registration.
+        bundle: the CA bundle, unless there is a file of it: PEM, empty if it is not known; None: of the system's roots.
     """
 
     def __init__(
@@ -56,9 +58,11 @@ class SelfRegistration:
         settings: Settings,
         configurations: Configurations,
         events: Events,
+        bundle: Callable[[], bytes] | None = None,
     ) -> None:
         assert settings.registration is not None  # noqa: S101 - the caller's
         self._chosen = settings.registration
+        self._bundle = bundle
         self._path_secret_file = settings.path_secret_file
         self._client, self._configurations = client, configurations
         self._controller = RegistrationController(
@@ -79,6 +83,10 @@ class SelfRegistration:
     def note(self) -> str | None:
         """What an operator should know of the registration, for /readyz; None: nothing."""
         return self._controller.note
+
+    def changed(self) -> None:
+        """What is to be registered has changed."""
+        self._controller.changed()
 
     def start(self) -> None:
         """Begin: the gateway is ready."""
@@ -140,7 +148,7 @@ class SelfRegistration:
     async def _registrar(self) -> Registrar:
         chosen = self._chosen
         try:
-            bundle = b"" if chosen.ca_bundle is None else await asyncio.to_thread(read_ca_bundle, chosen.ca_bundle)
+            bundle = await self._ca_bundle()
             secret = "" if self._path_secret_file is None else await asyncio.to_thread(self._path_secret)
             return Registrar(
                 name=chosen.name,
@@ -152,6 +160,11 @@ class SelfRegistration:
             )
         except (CaBundleError, CredentialError, ValueError) as error:
             raise RegistrationError(f"what is registered stays: {error}") from None
+
+    async def _ca_bundle(self) -> bytes:
+        if self._chosen.ca_bundle is not None:
+            return await asyncio.to_thread(read_ca_bundle, self._chosen.ca_bundle)
+        return b"" if self._bundle is None else self._bundle()
 
     def _path_secret(self) -> str:
         assert self._path_secret_file is not None  # noqa: S101 - the caller's

@@ -36,6 +36,11 @@ _Contents = tuple[CertificatePair | bytes | str | None, ...]
 """The pair, or why it cannot be read; the content of each other file, None if it cannot be read."""
 
 
+def system_now() -> datetime:
+    """This machine's time."""
+    return datetime.now(UTC)
+
+
 class ServedCertificate:
     """The pair in use.
 
@@ -57,7 +62,7 @@ class ServedCertificate:
         metrics: Metrics,
         *,
         certificate_optional: bool = False,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = system_now,
     ) -> None:
         self._pair = pair
         self._now = now

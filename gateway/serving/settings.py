@@ -32,7 +32,7 @@ class RegistrationSettings(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Redacted, Struct, frozen=True, kw_only=True):
-    """The settings of one gateway. Either ``tls_cert`` and ``tls_key``, or ``tls_dev_dir``."""
+    """The settings of one gateway. Either ``tls_cert`` and ``tls_key``, or ``tls_dev_dir``, or ``tls_secret``."""
 
     listen: Address = ("127.0.0.1", 8443)
     admin_listen: Address = ("127.0.0.1", 9443)
@@ -40,6 +40,8 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     tls_key: Path | None = None
     tls_dev_dir: Path | None = None
     tls_dev_names: tuple[str, ...] = ()
+    tls_secret: tuple[str, str] | None = None
+    """Namespace and name of the Secret with the certificate; it needs ``cluster`` and ``service``."""
     client_cas: tuple[Path, ...] = ()
     """The CAs of client certificates; none: clients need no certificate."""
     client_allowed_names: tuple[str, ...] = ()
@@ -70,6 +72,8 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """Where it is, and the credentials; None: the pod's service account."""
     cluster_policies: bool = False
     """Whether the objects of the gateway's kinds there are loaded, besides the files."""
+    service: ServiceReference | None = None
+    """The gateway's Service, which is probed."""
     registration: RegistrationSettings | None = None
     """How the gateway registers itself; None: it does not."""
     redis: str = ""

@@ -355,6 +355,21 @@ REGISTRATION_STATE: Final = _gauge(
 CLUSTER: Final = (CLUSTER_LOOKUPS, CLUSTER_WATCH_OPEN, REGISTRATION_STATE)
 """Of a gateway with ``--cluster``."""
 
+WEBHOOK_PROBE_SUCCESS: Final = _gauge(
+    "webhook_probe_success",
+    "Whether the API server can call this gateway's Service, by the last probe with the registered caBundles.",
+)
+WEBHOOK_CERTIFICATE_EXPIRATION: Final = Metric(
+    name="webhook_certificate_expiration_timestamp_seconds",
+    text="Unix time at which the certificate that the Service shows expires, and the registered CA that issued it.",
+    kind=Kind.GAUGE,
+    labels={"certificate": ("ca", "leaf")},
+    starts=lambda _policy: (),
+)
+
+WEBHOOK_PROBE: Final = (WEBHOOK_PROBE_SUCCESS, WEBHOOK_CERTIFICATE_EXPIRATION)
+"""Of one that probes its Service: with ``--cluster`` and ``--service``."""
+
 REDIS: Final = (CACHE_SEAL_FAILURES, CACHE_REDIS_ERRORS, CACHE_REDIS_SKIPPED)
 """Of one that shares verdicts through Redis."""
 

@@ -16,7 +16,7 @@ USAGE = {
     "no policies": (["serve"], "no policies: set --policies, --hooks-dir, or both"),
     "no certificate": (
         ["serve", "--policies", "POLICIES"],
-        "no certificate: set --tls-cert and --tls-key, or --tls-dev-dir",
+        "no certificate: set --tls-cert and --tls-key, --tls-secret in a cluster, or --tls-dev-dir",
     ),
     "no key": (
         ["serve", "--policies", "POLICIES", "--tls-cert", "CERT"],
@@ -27,6 +27,19 @@ USAGE = {
         ["serve", "--policies", "POLICIES", "--tls-cert", "CERT", "--tls-key", "KEY", "--tls-dev-dir", "TMP/dev"],
         "--tls-dev-dir cannot be combined with --tls-cert and --tls-key",
     ),
+    "a Secret and files": (
+        ["SERVE", "--cluster", "--service", "a/b", "--tls-secret", "a/b"],
+        "--tls-secret cannot be combined with --tls-cert",
+    ),
+    "a Secret without a cluster": (
+        ["serve", "--policies", "POLICIES", "--service", "a/b", "--tls-secret", "a/b"],
+        "--tls-secret requires --cluster",
+    ),
+    "a Secret without a Service": (
+        ["serve", "--policies", "POLICIES", "--cluster", "--tls-secret", "a/b"],
+        "--tls-secret requires --service",
+    ),
+    "no place of a Secret": (["SERVE", "--tls-secret", "b"], "'b' is not NAMESPACE/NAME"),
     "allowed names without a CA": (
         ["SERVE", "--client-allowed-name", "kube-apiserver"],
         "--client-allowed-name requires --client-ca",

@@ -49,10 +49,15 @@ def connection(api, faults=lambda: (0.0, None, 0.0)):
 class Replica:
     """One that serves what it has read."""
 
-    def __init__(self, client, trusted=lambda: None):
+    def __init__(self, client, trusted=()):
         self.client = client
         self.changes = 0
-        self.secret = CertificateSecret(client, ("gateways", "tls"), NAMES, trusted=trusted, changed=self._changed)
+        self._trusted = trusted
+        self.secret = CertificateSecret(client, ("gateways", "tls"), NAMES, trusted=self._read_trusted)
+        self.secret.subscribe(self._changed)
+
+    async def _read_trusted(self):
+        return self._trusted
 
     def _changed(self):
         self.changes += 1
@@ -80,7 +85,7 @@ def foreign(data, **metadata):
 
 
 def content():
-    return rotation(None, NAMES, None, START).content
+    return rotation(None, NAMES, (), START).content
 
 
 @pytest.mark.property
@@ -114,7 +119,7 @@ def test_replicas_that_rotate_at_once_rotate_once(seed):
 
     async def rotated():
         api = FakeApi()
-        old = rotation(None, NAMES, None, START - timedelta(days=70)).content
+        old = rotation(None, NAMES, (), START - timedelta(days=70)).content
         api.objects[PATH] = managed(old.data())
         replicas = [Replica(connection(api, faults)) for _ in range(3)]
         await asyncio.gather(*(each.looks(12) for each in replicas))
@@ -220,7 +225,7 @@ def test_a_certificate_that_may_not_be_rotated_is_served():
 
     async def refused():
         api = FakeApi()
-        old = rotation(None, NAMES, None, START - timedelta(days=70)).content
+        old = rotation(None, NAMES, (), START - timedelta(days=70)).content
         api.objects[PATH] = managed(old.data())
         client = connection(api)
 
@@ -259,11 +264,11 @@ def test_a_new_ca_signs_once_it_is_trusted():
 
     async def rotated():
         api = FakeApi()
-        first = rotation(None, NAMES, None, START - timedelta(days=250)).content
-        old = rotation(first, NAMES, None, START - timedelta(days=50)).content
+        first = rotation(None, NAMES, (), START - timedelta(days=250)).content
+        old = rotation(first, NAMES, (), START - timedelta(days=50)).content
         api.objects[PATH] = managed(old.data())
         trusted = [fingerprints(old.data()["ca.crt"])]
-        replica = await Replica(connection(api), lambda: trusted).looks(2)
+        replica = await Replica(connection(api), trusted).looks(2)
         assert replica.secret.pair.certificate == old.data()["tls.crt"]
         both = fingerprints(replica.secret.bundle)
         assert len(both) == 2

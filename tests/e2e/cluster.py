@@ -36,12 +36,7 @@ async def prepare(client):
     rbac = {"apiGroup": "rbac.authorization.k8s.io"}
     for obj in (
         namespace(SERVICE_NAMESPACE),
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": SERVICE, "namespace": SERVICE_NAMESPACE},
-            "spec": {"type": "ExternalName", "externalName": "localhost"},
-        },
+        service(),
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRoleBinding",
@@ -58,6 +53,16 @@ async def prepare(client):
         return (await client.create(config_map(namespace=UNTOUCHED), user=JANE, dryRun="All")).code == 201
 
     await eventually(may_edit)
+
+
+def service(name=SERVICE):
+    """A Service that leads to this machine."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": SERVICE_NAMESPACE},
+        "spec": {"type": "ExternalName", "externalName": "localhost"},
+    }
 
 
 async def _in_force(client, name):
@@ -92,7 +97,8 @@ def _refusal(kind, name, label):
 class Cluster:
     """A test's own part of it. ``namespace`` exists; its webhooks would see a namespace ``other`` too, once it does.
 
-    ``policies`` is the path of the gateways' policies, ``hooks`` that of their hooks, if they have any.
+    ``policies`` is the path of the gateways' policies, ``hooks`` that of their hooks, if they have any. ``service`` and
+    ``ca_file`` are what is registered.
     """
 
     def __init__(self, client, name, folder, *, ca_file, workers, serve):
@@ -100,7 +106,8 @@ class Cluster:
         self.namespace, self.other = name, f"{name}-other"
         self.policies = folder / "policies.yaml"
         self.hooks = None
-        self._ca_file, self._workers, self._serve = ca_file, workers, serve
+        self.service, self.ca_file = SERVICE, ca_file
+        self._workers, self._serve = workers, serve
         self._registered = []
         self._gateways = []
 
@@ -183,7 +190,7 @@ class Cluster:
             "json",
             *flags,
         ]
-        place = ["--service", f"{SERVICE_NAMESPACE}/{SERVICE}:{port}", "--ca-bundle", self._ca_file]
+        place = ["--service", f"{SERVICE_NAMESPACE}/{self.service}:{port}", "--ca-bundle", self.ca_file]
         done = subprocess.run([*command, *place], capture_output=True, check=True)
         printed = json.loads(done.stdout)
         return printed["items"] if printed["kind"] == "List" else [printed]

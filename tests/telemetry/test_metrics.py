@@ -52,6 +52,7 @@ from gateway.telemetry.table import (
     REDIS_ERRORS,
     REFUSALS,
     SHADOW_COMPARISONS,
+    WEBHOOK_PROBE,
     WORKER_CONNECTIONS,
 )
 from gateway.transports.limits import TransportLimits
@@ -100,7 +101,7 @@ def test_every_event_of_a_worker_is_one_of_a_transport():
 def test_every_metric_of_the_table_has_an_owner():
     """What the module defines, a gateway or a bridge shows."""
     defined = {value for value in vars(table).values() if isinstance(value, Metric)}
-    assert defined == {*GATEWAY, *CLUSTER, *REDIS, *BRIDGE}
+    assert defined == {*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS, *BRIDGE}
 
 
 def test_counters_start_at_zero(metrics):

@@ -42,6 +42,24 @@ class _ServiceType(click.ParamType["ServiceReference"]):
         return ServiceReference(namespace=namespace, name=name, port=int(port))
 
 
+class SecretType(click.ParamType[tuple[str, str]]):
+    """``NAMESPACE/NAME``."""
+
+    name = "NAMESPACE/NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Both, or click's error with the reason."""
+        if isinstance(value, tuple):
+            return value
+        namespace, slash, name = value.partition("/")
+        if not slash:
+            self.fail(f"{value!r} is not NAMESPACE/NAME", param, ctx)
+        for what, errors in (("namespace", dns_label(namespace)), ("name", dns_subdomain(name))):
+            for error in errors:
+                self.fail(f"{value!r}: {what}: {error}", param, ctx)
+        return namespace, name
+
+
 class _UrlType(click.ParamType[str]):
     """``https://HOST[:PORT]``: Kubernetes accepts no other scheme, user, query or fragment; an entry adds a path."""
 

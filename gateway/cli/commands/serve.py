@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from gateway.caching.limits import CacheLimits
-from gateway.cli.commands.registering_options import address_options
+from gateway.cli.commands.registering_options import SecretType, address_options
 from gateway.cli.commands.transport_options import reaching_options
 from gateway.cli.hook_options import hooks_options, server_options
 from gateway.cli.options import ADDRESS, IN_CLUSTER, SECONDS, SHARE, WITH_REDIS, SectionedCommand, limit_options, option
@@ -40,6 +40,13 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     help="Create (or reuse) development certificates in this directory, and print the caBundle.",
 )
 @option("--tls-dev-name", multiple=True, help="DNS name or IP address for the development certificate; repeatable.")
+@option(
+    "--tls-secret",
+    type=SecretType(),
+    section=IN_CLUSTER,
+    help="Secret with the certificate; created and rotated with a CA of its own, unless others created it. Requires "
+    "--service.",
+)
 @option("--client-ca", type=_FILE, section=_CLIENTS, help="PEM: accept clients with a certificate of these CAs.")
 @option(
     "--client-allowed-name",
