@@ -87,7 +87,8 @@ async def test_credentials_and_path_secrets_are_replaced_without_a_failed_create
     rendered = ("--path-secret-file", secrets)
     cluster.write(mutating=[labels()], validating=[judge(rules=CONFIG_MAPS)])
     port = f"127.0.0.1:{api_server.port('token')}"
-    gateway = await cluster.start("--bearer-token-file", tokens, *rendered, "--listen", port)
+    flags = ("--bearer-token-file", tokens, *rendered, "--reload-interval", 0.1)
+    gateway = await cluster.start(*flags, "--listen", port)
     reads = 0
 
     async def replaced(path, content):
