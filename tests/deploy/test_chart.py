@@ -146,7 +146,6 @@ def test_every_path_is_mounted(objects, values):
     (container,) = spec["containers"]
     mounts = [each["mountPath"] for each in container["volumeMounts"]]
     paths = [each.partition("=")[2] for each in container["args"] if "=/" in each]
-    assert paths
     assert [path for path in paths if not any(f"{path}/".startswith(f"{mount}/") for mount in mounts)] == []
     assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in spec["volumes"]}
 

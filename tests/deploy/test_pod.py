@@ -91,7 +91,11 @@ class Pod:
             return maps.get(volume["configMap"]["name"], OWN_FILES)
         pair = self.server.issue(f"{NAME}.{NAME}.svc", "localhost")
         return {
-            "tls": {"tls.crt": pair.certificate.decode(), "tls.key": pair.key.decode()},
+            "tls": {
+                "tls.crt": pair.certificate.decode(),
+                "tls.key": pair.key.decode(),
+                "ca.crt": self.server.pem.decode(),
+            },
             "callers": {"ca.crt": self.callers.pem.decode(), **CREDENTIALS},
             "seal": {"seal.keys": SEAL_KEY},
         }.get(volume["name"], {})
@@ -140,12 +144,13 @@ class Pod:
         return Client(port, context)
 
 
-FILES_ONLY = ("--set", "cluster.policies=false")
+OWN_CERTIFICATE = ("--set", "tls.existingSecret=gateway")
+FILES_ONLY = ("--set", "cluster.policies=false", *OWN_CERTIFICATE)
 
 
 def test_a_pod_waits_for_the_clusters_policies(tmp_path, serve):
     """With the default values, the gateway is not ready until it has read the objects, and not restarted meanwhile."""
-    pod = Pod(tmp_path, template())
+    pod = Pod(tmp_path, template(*OWN_CERTIFICATE))
     gateway = serve(*pod.arguments(), env=pod.environment()).ready()
     assert pod.probes(gateway) == {"/livez": 200, "/readyz": 503}
 

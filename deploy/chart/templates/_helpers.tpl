@@ -46,6 +46,12 @@ labels:
 {{- .Values.tls.existingSecret | default (printf "%s-tls" (include "gateway.fullname" .)) -}}
 {{- end -}}
 
+{{/* "true" if the gateway keeps the certificate itself, with a CA of its own. */}}
+{{- define "gateway.ownCertificate" -}}
+{{- if and .Values.cluster.enabled (not .Values.tls.existingSecret) (not .Values.tls.certManager.enabled) -}}true
+{{- end -}}
+{{- end -}}
+
 {{/* "true" if the chart has a ConfigMap of policies. Without any other source, an empty one. */}}
 {{- define "gateway.ownPolicies" -}}
 {{- if or .Values.policies .Values.workers -}}true
