@@ -9,7 +9,6 @@ from gateway.cli.hook_options import chosen_registration
 from gateway.cli.standard_streams import COULD_NOT, fail
 from gateway.registration.kubernetes_versions import MANIFESTS
 from gateway.registration.webhook_configurations import Registrar
-from gateway.serving.settings import RegistrationSettings
 
 
 def chosen_registrar(values: dict[str, Any]) -> Registrar:
@@ -42,29 +41,6 @@ def chosen_registrar(values: dict[str, Any]) -> Registrar:
         )
     except ValueError as error:
         raise click.UsageError(f"--kube-version: {error}") from None
-
-
-def chosen_self_registration(values: dict[str, Any]) -> RegistrationSettings | None:
-    """How a gateway registers itself; None without ``--register``.
-
-    Raises:
-        click.UsageError: there is no cluster to register with, or no Service.
-    """
-    if not values["register"]:
-        return None
-    if not values["cluster"] and values["kubeconfig"] is None:
-        raise click.UsageError("--register requires --cluster or --kubeconfig: it registers by the Kubernetes API")
-    of_shell_operator = chosen_registration(values)
-    service = values["service"] or of_shell_operator.service
-    if service is None:
-        raise click.UsageError("--register requires --service: the Service by which kube-apiserver calls the gateway")
-    return RegistrationSettings(
-        name=values["name"],
-        service=service,
-        ca_bundle=values["ca_bundle"] or of_shell_operator.ca,
-        excluded_namespaces=values["exclude_namespace"],
-        despite_findings=values["register_despite_findings"],
-    )
 
 
 def _path_secret(path: Path | None) -> str:

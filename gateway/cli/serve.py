@@ -14,11 +14,10 @@ from click.core import ParameterSource
 
 from gateway.caching.limits import CacheLimits
 from gateway.cli.configuration import counted, loaded, report_errors
-from gateway.cli.hook_options import Server, chosen_hooks, chosen_server, require_policies
+from gateway.cli.hook_options import Server, chosen_hooks, chosen_registration, chosen_server, require_policies
 from gateway.cli.options import (
     chosen_limits,
 )
-from gateway.cli.registrar import chosen_self_registration
 from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.cli.transport_options import chosen_transport_config, report_unused_hosts
 from gateway.cluster.errors import KubeconfigError
@@ -31,7 +30,7 @@ from gateway.serving.credential_files import CredentialError
 from gateway.serving.development_certificates import CertificateError
 from gateway.serving.limits import Limits
 from gateway.serving.listener import ListenError
-from gateway.serving.settings import Settings
+from gateway.serving.settings import RegistrationSettings, Settings
 from gateway.serving.tls import TlsError
 from gateway.serving.verdict_cache import CacheError
 from gateway.sources.files import SourceError
@@ -118,7 +117,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
             cluster=cluster,
             kubeconfig=values["kubeconfig"],
             cluster_policies=values["cluster_policies"],
-            registration=chosen_self_registration(values),
+            registration=_registration(values),
             redis=values["redis"] or "",
             seal_key_file=values["seal_key_file"],
             prefetch=not values["no_prefetch"],
@@ -208,6 +207,29 @@ def _in_secret(values: dict[str, Any], *, others: bool) -> bool:
     if values["service"] is None:
         raise click.UsageError("--tls-secret requires --service: the certificate has its name")
     return True
+
+
+def _registration(values: dict[str, Any]) -> RegistrationSettings | None:
+    """How a gateway registers itself; None without ``--register``.
+
+    Raises:
+        click.UsageError: there is no cluster to register with, or no Service.
+    """
+    if not values["register"]:
+        return None
+    if not values["cluster"] and values["kubeconfig"] is None:
+        raise click.UsageError("--register requires --cluster or --kubeconfig: it registers by the Kubernetes API")
+    of_shell_operator = chosen_registration(values)
+    service = values["service"] or of_shell_operator.service
+    if service is None:
+        raise click.UsageError("--register requires --service: the Service by which kube-apiserver calls the gateway")
+    return RegistrationSettings(
+        name=values["name"],
+        service=service,
+        ca_bundle=values["ca_bundle"] or of_shell_operator.ca,
+        excluded_namespaces=values["exclude_namespace"],
+        despite_findings=values["register_despite_findings"],
+    )
 
 
 async def _serve(gateway: Gateway) -> None:
