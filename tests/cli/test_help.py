@@ -63,4 +63,5 @@ def test_completion_completes(run_process):
         "plain,--tls-key",
         "plain,--tls-dev-dir",
         "plain,--tls-dev-name",
+        "plain,--tls-secret",
     ]
