@@ -21,7 +21,7 @@ from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.workers.targets import GrpcTarget, QueueTarget
 from gateway.redis.addresses import RedisAddress, redis_address
-from gateway.serving.admin import AdminListener
+from gateway.serving.admin import AdminListener, Check
 from gateway.serving.listener import ListenError
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
@@ -141,7 +141,7 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - the command's parameters
             click.echo(f"{started}; the log reports when it takes calls")
             await working
             return
-        admin = AdminListener(checks=lambda: {"queue": made.why or None}, metrics=exposition)
+        admin = AdminListener(checks=lambda: (Check("queue", made.why or None),), metrics=exposition)
         host, port = await admin.start(*values["admin_listen"])
         printed = f"[{host}]" if ":" in host else host
         click.echo(f"{started}; http://{printed}:{port}/readyz reports when it takes calls")

@@ -12,8 +12,8 @@ workers, Redis or the collector": an unready gateway gets no traffic, whereas th
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, cast
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, NamedTuple, cast
 
 import structlog
 
@@ -27,11 +27,17 @@ from gateway.serving.refusals import SERVER, Refusal, Refused, answer, quote
 
 _LOG: Final = structlog.get_logger(__name__)
 
-Checks = Callable[[], Mapping[str, str | None]]
-"""The readiness checks by name: None if the check passes, else the reason why it fails."""
 
-Notes = Callable[[], Mapping[str, str]]
-"""By a check's name, a note on a check that passes."""
+class Check(NamedTuple):
+    """One readiness check. ``problem``: why it fails; None: it passes, perhaps with a ``note``."""
+
+    name: str
+    problem: str | None = None
+    note: str | None = None
+
+
+Checks = Callable[[], Iterable[Check]]
+"""The readiness checks, in the order in which they are shown."""
 
 Warnings = Callable[[], Sequence[str]]
 """Problems that need an operator's attention although all checks pass; one line each."""
@@ -42,25 +48,23 @@ Metrics = Callable[[], tuple[str, bytes]]
 Purge = Callable[[web.BaseRequest], Awaitable[web.Response]]
 """Answers a request to purge the cache."""
 
-_ALIVE: Final[Mapping[str, str | None]] = {"ping": None}
+_ALIVE: Final = (Check("ping"),)
 
 
 class AdminListener:
     """Serves health and metrics, and purges the cache. It serves no reviews."""
 
-    def __init__(  # noqa: PLR0913 - all by name
+    def __init__(
         self,
         *,
         checks: Checks,
         metrics: Metrics,
-        notes: Notes = dict,
         warnings: Warnings = tuple,
         purge: Purge | None = None,
         access: AdminAccess | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._checks = checks
-        self._notes = notes
         self._warnings = warnings
         self._metrics = metrics
         self._purge = purge
@@ -113,10 +117,10 @@ class AdminListener:
         return page(verbose="verbose" in request.rel_url.query)
 
     def _livez(self, *, verbose: bool) -> web.Response:
-        return _health("livez", _ALIVE, {}, (), verbose=verbose)
+        return _health("livez", _ALIVE, (), verbose=verbose)
 
     def _readyz(self, *, verbose: bool) -> web.Response:
-        return _health("readyz", self._checks(), self._notes(), self._warnings(), verbose=verbose)
+        return _health("readyz", tuple(self._checks()), self._warnings(), verbose=verbose)
 
     def _metrics_page(self, *, verbose: bool) -> web.Response:
         del verbose
@@ -124,28 +128,21 @@ class AdminListener:
         return _page(200, body, content_type)
 
 
-def _health(
-    name: str,
-    checks: Mapping[str, str | None],
-    notes: Mapping[str, str],
-    warnings: Sequence[str],
-    *,
-    verbose: bool,
-) -> web.Response:
+def _health(name: str, checks: Sequence[Check], warnings: Sequence[str], *, verbose: bool) -> web.Response:
     """Kubernetes' form of a health endpoint: `k8s.io/apiserver/pkg/server/healthz`."""
-    failed = any(why is not None for why in checks.values())
+    failed = any(check.problem is not None for check in checks)
     if not failed and not verbose:
         return _page(200, b"ok\n")
-    lines = [_line(check, why, notes.get(check)) for check, why in checks.items()]
+    lines = [_line(check) for check in checks]
     lines += [f"[!]{warning}" for warning in warnings]
     lines.append(f"{name} check {'failed' if failed else 'passed'}")
     return _page(503 if failed else 200, "".join(f"{line}\n" for line in lines).encode())
 
 
-def _line(check: str, why: str | None, note: str | None) -> str:
-    if why is not None:
-        return f"[-]{check} failed: {why}"
-    return f"[+]{check} ok" if note is None else f"[+]{check} ok: {note}"
+def _line(check: Check) -> str:
+    if check.problem is not None:
+        return f"[-]{check.name} failed: {check.problem}"
+    return f"[+]{check.name} ok" if check.note is None else f"[+]{check.name} ok: {check.note}"
 
 
 def _page(status: int, body: bytes, content_type: str = "text/plain; charset=utf-8") -> web.Response:

@@ -9,23 +9,21 @@ admin listener last.
 import asyncio
 import math
 import secrets
-from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Optional
 
 import structlog
 from msgspec import Struct
 
-from gateway.certificates.pair import CertificatePair
 from gateway.engine.availability import UnavailablePolicy
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.model import Configuration
 from gateway.serving.access import AccessControl
-from gateway.serving.admin import AdminListener
+from gateway.serving.admin import AdminListener, Check
+from gateway.serving.certificate_source import CertificateSource
 from gateway.serving.configuration_switch import ConfigurationSwitch
-from gateway.serving.development_certificates import DevelopmentCertificates, ensure_development_certificates
+from gateway.serving.development_certificates import DevelopmentCertificates
 from gateway.serving.http_server import HttpServer
 from gateway.serving.idempotency_check import IdempotencyCheck
 from gateway.serving.loaded_configuration import LoadedConfiguration
@@ -37,10 +35,8 @@ from gateway.serving.reload_report import Report
 from gateway.serving.replay import Replays
 from gateway.serving.review_handler import DecisionObserver, ReviewHandler, refusal
 from gateway.serving.route_table import NOT_SERVING, RouteTable
-from gateway.serving.served_certificate import ServedCertificate, system_now
 from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow_comparison import ShadowComparison
-from gateway.serving.tls import read_pair
 from gateway.serving.verdict_cache import ServedCache
 from gateway.sources.watching import Source
 from gateway.telemetry.decisions import DecisionLog
@@ -50,8 +46,7 @@ from gateway.transports.workers import Workers
 
 if TYPE_CHECKING:
     from gateway.cluster.cluster import Cluster
-    from gateway.serving.cluster_policies import ClusterPolicies
-    from gateway.serving.self_registration import SelfRegistration
+    from gateway.serving.cluster_services import ClusterServices
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -102,7 +97,6 @@ class Gateway:
         self.settings = settings
         self.drain_seconds = settings.drain_seconds
         self.metrics = metrics or Metrics()
-        self.certificates: DevelopmentCertificates | None = None
         if settings.redis:
             self.metrics.use(REDIS)
         self.cache = ServedCache(
@@ -114,7 +108,10 @@ class Gateway:
         )
         self._access = AccessControl(settings, self.metrics)
         certificates_only = bool(settings.client_cas) and not self._access.clients.has_other_credentials
-        self.cluster = _cluster(settings, self.metrics, needs_client_certificate=certificates_only)
+        cluster = _cluster(settings, self.metrics, needs_client_certificate=certificates_only)
+        self._certificate = CertificateSource(
+            settings, self.metrics, certificate_optional=self._access.clients.has_other_credentials, cluster=cluster
+        )
         self._report = Report(self.metrics)
         self._outdated = OutdatedCalls(self.metrics)
         self._rollout = ConfigurationSwitch(
@@ -127,7 +124,7 @@ class Gateway:
             caching=self.cache.policy_caller,
             worker_events=self.metrics,
             transport_config=settings.transport_config,
-            facts=None if self.cluster is None else self.cluster.facts,
+            facts=None if cluster is None else cluster.facts,
         )
         self._reload = (
             Reload(
@@ -141,12 +138,10 @@ class Gateway:
             else None
         )
         self._stopping = False
-        self._cluster_policies = self._policies_of(self.cluster, self._reload)
         self._background: list[asyncio.Task[None]] = []
         self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
         self._routes = RouteTable(self._rollout, settings.hooks)
-        self._registration = self._self_registration()
-        self._certificate: ServedCertificate | None = None
+        self._services = self._cluster_services(cluster)
         self._judge = self._review_handler(consumers)
         self.front = HttpServer(
             judge=self._judge,
@@ -158,7 +153,6 @@ class Gateway:
         )
         self.admin = AdminListener(
             checks=self._checks,
-            notes=self._notes,
             warnings=lambda: self._report.warnings,
             metrics=self._exposition,
             purge=PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
@@ -188,22 +182,12 @@ class Gateway:
             prefetch=settings.prefetch,
         )
 
-    def _self_registration(self) -> Optional["SelfRegistration"]:
-        if self.cluster is None or self.settings.registration is None:
+    def _cluster_services(self, cluster: Optional["Cluster"]) -> Optional["ClusterServices"]:
+        if cluster is None:
             return None
-        from gateway.serving.self_registration import SelfRegistration  # noqa: PLC0415 - as Cluster
+        from gateway.serving.cluster_services import ClusterServices  # noqa: PLC0415 - as Cluster
 
-        secret = self.cluster.certificate
-        registration = SelfRegistration(
-            self.cluster.client,
-            self.settings,
-            self._rollout,
-            self.metrics,
-            bundle=None if secret is None else lambda: secret.bundle,
-        )
-        if secret is not None:
-            secret.subscribe(registration.changed)
-        return registration
+        return ClusterServices(cluster, self.settings, self._rollout, self._reload, self.metrics, ready=self._be_ready)
 
     @property
     def _loaded(self) -> LoadedConfiguration:
@@ -213,6 +197,11 @@ class Gateway:
     def configuration(self) -> Configuration:
         """The configuration in force."""
         return self._loaded.configuration
+
+    @property
+    def certificates(self) -> DevelopmentCertificates | None:
+        """The development certificates that are served, after ``start``; None: others are."""
+        return self._certificate.development
 
     @property
     def workers(self) -> Workers:
@@ -236,49 +225,43 @@ class Gateway:
             StrictError: ``Settings.strict`` is set, and there are errors.
         """
         interval = self.settings.reload_interval_seconds
-        if self.settings.tls_secret is None:
-            self._certificate = self._served(partial(read_pair, *self._certificate_files()))
+        self._certificate.read()
         self._report.loaded(self._loaded)
         for error in self.configuration.errors:
             _LOG.error("an error in the configuration", place=str(error.place), error=error.message)
         try:
             admin = await self.admin.start(*self.settings.admin_listen)
-            if self.cluster is not None:
-                await self.cluster.start()
+            if self._services is not None:
+                await self._services.connect()
             await self.cache.start()
             await self._rollout.start()
             self._refuse_errors_if_strict()
-            certificate = self._certificate = self._certificate or await self._certificate_of_secret()
+            context = await self._certificate.wait()
             max_age = self.settings.max_connection_age_seconds or math.inf
-            front = await self.front.start(*self.settings.listen, certificate.context, max_connection_age=max_age)
+            front = await self.front.start(*self.settings.listen, context, max_connection_age=max_age)
         except BaseException:
             await self._close()
             raise
-        if self._cluster_policies is None:
+        if self.settings.cluster_policies:
+            self._routes.not_ready = "the policies in the cluster are not known yet; /readyz says why"
+        if self._services is None:
             self._be_ready()
         else:
-            self._routes.not_ready = "the policies in the cluster are not known yet; /readyz says why"
-            self._cluster_policies.start(front)
+            self._services.start(front)
         self._access.warn(front[0])
+        watches = [
+            self.cache.watch(interval),
+            self._access.files.watch(interval),
+            self._certificate.watch(interval, self.front.renew),
+        ]
         if self._reload is not None:
-            self._background.append(asyncio.create_task(self._reload.run()))
-        self._background.append(asyncio.create_task(self.cache.watch(interval)))
-        self._background.append(asyncio.create_task(self._access.files.watch(interval)))
-        self._background.append(asyncio.create_task(certificate.watch(interval, self.front.renew)))
+            watches.append(self._reload.run())
+        self._background = [asyncio.create_task(watch) for watch in watches]
         return front, admin
-
-    def _policies_of(self, cluster: Optional["Cluster"], reload: Reload | None) -> Optional["ClusterPolicies"]:
-        if not self.settings.cluster_policies or cluster is None or reload is None:
-            return None
-        from gateway.serving.cluster_policies import ClusterPolicies  # noqa: PLC0415 - as Cluster
-
-        return ClusterPolicies(cluster.client, reload, self._rollout, self._be_ready)
 
     def _be_ready(self) -> None:
         if not self._stopping:
             self._routes.not_ready = None
-            if self._registration is not None:
-                self._registration.start()
 
     def _refuse_errors_if_strict(self) -> None:
         answers = (error for each in self._loaded.unavailable() if each.answered for error in each.errors)
@@ -292,37 +275,9 @@ class Gateway:
             self._reload.now()
         self.cache.look()
         self._access.files.look()
-        if self._certificate is not None:
-            self._certificate.look()
-        if self.cluster is not None:
-            self.cluster.look()
-
-    def _served(self, pair: Callable[[], CertificatePair]) -> ServedCertificate:
-        return ServedCertificate(
-            pair,
-            self.settings.client_cas,
-            self.metrics,
-            certificate_optional=self._access.clients.has_other_credentials,
-            now=system_now if self.cluster is None else self.cluster.client.now,
-        )
-
-    async def _certificate_of_secret(self) -> ServedCertificate:
-        """The certificate of the Secret, as soon as there is one: until then the gateway is alive, and not ready."""
-        secret = None if self.cluster is None else self.cluster.certificate
-        if secret is None:
-            raise ValueError("a certificate in a Secret needs the cluster and the gateway's Service")
-        await secret.exists.wait()
-        certificate = self._served(lambda: secret.pair)
-        secret.subscribe(certificate.look)
-        return certificate
-
-    def _certificate_files(self) -> tuple[Path, Path]:
-        if self.settings.tls_dev_dir is not None:
-            self.certificates = ensure_development_certificates(self.settings.tls_dev_dir, self.settings.tls_dev_names)
-            return self.certificates.cert_file, self.certificates.key_file
-        if self.settings.tls_cert is None or self.settings.tls_key is None:
-            raise ValueError("neither certificate and key nor a directory for development certificates")
-        return self.settings.tls_cert, self.settings.tls_key
+        self._certificate.look()
+        if self._services is not None:
+            self._services.look()
 
     async def stop(self, *, drain: bool = True) -> None:
         """Stop: serve until no client is connected, as ``HttpServer.drain`` does; then release everything.
@@ -330,8 +285,8 @@ class Gateway:
         Without ``drain``, clients are not waited for: reviews in flight are decided at once, by their failure policies.
         """
         self._replays.stop()
-        if self._registration is not None:
-            self._registration.resign()
+        if self._services is not None:
+            self._services.resign()
         if drain:
             await self.front.drain(self.drain_seconds, at_least=self.settings.shutdown_delay_seconds)
         self._stopping = True
@@ -348,70 +303,33 @@ class Gateway:
         await self._replays.idle()
         await self._rollout.close()
         await self.cache.close()
-        if self._cluster_policies is not None:
-            await self._cluster_policies.stop()
-        if self._registration is not None:
-            await self._registration.stop()
-        if self.cluster is not None:
-            await self.cluster.stop()
+        if self._services is not None:
+            await self._services.stop()
         await self.admin.stop()
 
     # -------------------------------------------------------------------------------------------------- state
 
-    def _checks(self) -> dict[str, str | None]:
-        """The readiness checks: configuration and certificate; never workers."""
-        certificate = self._certificate_problem()
+    def _checks(self) -> Iterator[Check]:
+        """The readiness checks: configuration and certificate; never workers. Others have only notes."""
+        notes = "; ".join(filter(None, (self._report.note, self._outdated.note))) or None
+        yield Check("configuration", self._routes.not_ready, notes)
+        yield self._certificate.check()
         # As kube-apiserver's: balancers stop sending connections while reviews are still answered.
-        shutdown = "the gateway is shutting down" if self.front.draining else None
-        checks = {"configuration": self._routes.not_ready, "certificate": certificate, "shutdown": shutdown}
-        if self._cluster_policies is not None:
-            checks["cluster-policies"] = self._cluster_policies.not_ready
-        # These never fail, but carry notes: without Redis everything works, with more calls to workers, and without the
-        # Kubernetes API with what is known of it.
-        noted = {
-            "credentials": bool(self._access.files),
-            "cache": bool(self.settings.redis),
-            "cluster": self.cluster is not None,
-            "webhooks": self.cluster is not None and self.cluster.probe is not None,
-            "registration": self._registration is not None,
-        }
-        return checks | {check: None for check, exists in noted.items() if exists}
-
-    def _certificate_problem(self) -> str | None:
-        secret = None if self.cluster is None else self.cluster.certificate
-        if self._certificate is None:
-            return (None if secret is None else secret.note) or "there is none yet"
-        probe = None if self.cluster is None else self.cluster.probe
-        replaced = probe is not None and probe.last.problem is None and probe.last.leaf is not None
-        return self._certificate.problem(replaced=replaced)
-
-    def _certificate_note(self) -> str | None:
-        secret = None if self.cluster is None else self.cluster.certificate
-        notes = [each.note for each in (self._certificate, secret) if each is not None]
-        return "; ".join(each for each in notes if each is not None) or None
-
-    def _notes(self) -> dict[str, str]:
-        certificate = self._certificate_note()
-        probe = None if self.cluster is None else self.cluster.probe
-        configuration = "; ".join(filter(None, (self._report.note, self._outdated.note))) or None
-        notes = {
-            "configuration": configuration,
-            "certificate": certificate,
-            "credentials": self._access.files.note,
-            "cache": self.cache.note,
-            "cluster": None if self.cluster is None else self.cluster.note,
-            "cluster-policies": None if self._cluster_policies is None else self._cluster_policies.note,
-            "webhooks": None if probe is None else probe.last.problem,
-            "registration": None if self._registration is None else self._registration.note,
-        }
-        return {check: note for check, note in notes.items() if note is not None}
+        yield Check("shutdown", "the gateway is shutting down" if self.front.draining else None)
+        if self._access.files:
+            yield Check("credentials", note=self._access.files.note)
+        if self.settings.redis:
+            # Without Redis everything works, with more calls to workers.
+            yield Check("cache", note=self.cache.note)
+        if self._services is not None:
+            yield from self._services.checks()
 
     def _exposition(self) -> tuple[str, bytes]:
         self.metrics.set(REVIEWS_IN_FLIGHT, self.front.load.reviews)
         self.metrics.set(BODY_BYTES_IN_FLIGHT, self.front.load.body_bytes)
         self.metrics.set(CONNECTIONS, self.front.connections)
-        if self.cluster is not None:
-            self.cluster.observe()
+        if self._services is not None:
+            self._services.observe()
         return self.metrics.exposition()
 
 
@@ -428,34 +346,3 @@ def _cluster(settings: Settings, metrics: Metrics, *, needs_client_certificate: 
         tls_secret=settings.tls_secret,
         probe_handshake=not needs_client_certificate,
     )
-
-
-async def start_unless(stop: asyncio.Event, gateway: Gateway) -> tuple[Address, Address] | None:
-    """Start a gateway, as ``Gateway.start`` does; None, with nothing left running, if ``stop`` is set meanwhile."""
-    starting = asyncio.create_task(gateway.start())
-    stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if not starting.done():
-        starting.cancel()
-    await asyncio.gather(starting, stopping, return_exceptions=True)
-    return None if starting.cancelled() else starting.result()
-
-
-async def serve_until(stop: asyncio.Event, gateway: Gateway) -> None:
-    """Serve a started gateway until ``stop`` is set, then drain; when ``stop`` is set again, stop at once."""
-    await stop.wait()
-    stop.clear()
-    _LOG.info("stopping: serving until no client is connected", seconds=gateway.drain_seconds)
-    draining = asyncio.create_task(gateway.stop())
-    timeout = asyncio.create_task(stop.wait())
-    await asyncio.wait((draining, timeout), return_when=asyncio.FIRST_COMPLETED)
-    if not draining.done():
-        draining.cancel()
-        await asyncio.gather(draining, return_exceptions=True)
-        await gateway.stop(drain=False)
-    timeout.cancel()
-    await asyncio.gather(timeout, return_exceptions=True)
-    if not draining.cancelled():
-        # Raises the error of a failed stop: it must not end as exit code 0.
-        draining.result()

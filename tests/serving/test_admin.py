@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from gateway.policies.model import Cache, Phase
-from gateway.serving.admin import AdminListener
+from gateway.serving.admin import AdminListener, Check
 from gateway.serving.limits import Limits
 from gateway.serving.listener import ListenError
 from gateway.serving.purge import PurgePage
@@ -32,7 +32,6 @@ class Admin:
         self.counted = True
         self.listener = AdminListener(
             checks=self.checks,
-            notes=lambda: self.notes,
             metrics=self.metrics,
             purge=PurgePage(lambda: self.cached, self.purge, lambda: "Redis is full"),
             limits=Limits(shutdown_seconds=0.05),
@@ -42,7 +41,7 @@ class Admin:
     def checks(self):
         if isinstance(self.state, Exception):
             raise self.state
-        return self.state
+        return [Check(name, why, self.notes.get(name)) for name, why in self.state.items()]
 
     def metrics(self):
         if self.state is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.serving.app import serve_until
+from gateway.serving.lifecycle import serve_until
 
 
 @dataclass
