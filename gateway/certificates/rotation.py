@@ -15,7 +15,7 @@ The bundle holds the newest CA and those of the new leaf and the leaf before it:
 still trusted. So an old CA leaves the bundle with the first leaf after the one that replaced its own.
 
 If it is not known which CAs the API server trusts, the newest CA signs when half of the time is over that its
-predecessor had left at the change: whoever copies caBundle by hand has the first half of it.
+predecessor had left at the change: an operator who copies caBundle by hand has the first half of it.
 
 ``now`` should be the API server's time (``KubernetesClient.now``): it judges certificates. Replicas whose ``now``
 differs by less than BACKDATED do not undo each other's rotations, because a certificate that was just made is valid for

@@ -1,4 +1,4 @@
-"""Findings about webhooks of which a probe is called: what they block while nobody answers there."""
+"""Findings about webhooks of which a probe is called: what they block while no server answers there."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

@@ -202,7 +202,7 @@ def _of_cluster() -> Iterator[Probe]:
     yield make("UPDATE", APPROVAL, controller("certificate-controller"), "csr-1", signing)
 
     make = _Group(
-        what="events", because="nobody sees why something does not start", namespace=_ANYWHERE, anywhere=True
+        what="events", because="without them a start fails unseen", namespace=_ANYWHERE, anywhere=True
     ).probe
     about = {"name": "p", "namespace": _ANYWHERE, "kind": "Pod"}
     yield make("CREATE", EVENT, KUBELET, "p.1", {"involvedObject": about, "reason": "Started", "type": "Normal"})

@@ -2,7 +2,7 @@
 
 After a cold start nothing runs. The gateway's own Pods are never sent to it, so it starts. A worker's Pods start if no
 policy under Fail judges them, or if the workers of all that do have started. What is never reached in this way waits
-for itself: a cycle, which nobody but an administrator ends.
+for itself: a cycle, which only an administrator ends.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

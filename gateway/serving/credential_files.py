@@ -53,7 +53,7 @@ _TOKEN: Final = re.compile(r"[!-~]+")
 _PATH_SECRET: Final = re.compile(r"[0-9a-z](?:[0-9a-z-]*[0-9a-z])?")
 _SECRET_LENGTH: Final = range(32, 64)
 """Kubernetes: a segment of a service's path is a DNS name, whose labels have 63 characters at most. 32 hexadecimal
-characters are 128 bits, which nobody guesses; and no other path of the gateway is as long."""
+characters are 128 bits, which cannot be guessed; and no other path of the gateway is as long."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 

@@ -1,7 +1,7 @@
 """Calls by an outdated registration: of former entries, and of entries in a revision that this process does not know.
 
 A former entry is kept for as long as it may be called: until a day has passed without a call of it. An API server has a
-new registration within a second of its being applied, so the day is for the registration that nobody applies, whose
+new registration within a second of its being applied, so the day is for the registration that is not applied, whose
 entries are called as seldom as what they match is created. Memory is bounded by the number of policies instead.
 """
 

@@ -158,7 +158,7 @@ def test_an_old_ca_leaves_the_bundle_with_the_leaf_after_the_next():
 
 
 def test_without_webhooks_the_new_ca_signs_when_half_of_the_rest_is_over():
-    """Whoever copies the bundle by hand has two months for that. The same holds where webhooks cannot be read."""
+    """An operator who copies the bundle by hand has two months for that. The same where webhooks cannot be read."""
     content, now = introduced()
     old = content.bundle[1]
     half = START + CA_LIFETIME * 5 / 6

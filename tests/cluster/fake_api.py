@@ -69,7 +69,7 @@ class FakeClient:
         before, error, after = self.faults()
         body = copy.deepcopy(body)
         self.sent.append((method, path))
-        # What was sent takes effect even if nobody waits for the response any more.
+        # What was sent takes effect even if no caller waits for the response any more.
         effect = asyncio.ensure_future(self._effect(method, path, body, query, before, error))
         effect.add_done_callback(lambda done: done.cancelled() or done.exception())
         result = await asyncio.shield(effect)

@@ -62,7 +62,7 @@ def test_a_worker_that_is_away_is_no_error_of_the_object():
 
 
 def test_what_follows_already_is_not_written():
-    """Replicas that look at the same entries agree, whoever wrote."""
+    """Replicas that look at the same entries agree, no matter which of them wrote."""
     status = {"replicas": [entry("a", 1, USED)]}
     status |= summary(1, status, NOW)
     assert summary(1, status, LATER) is None

@@ -214,7 +214,7 @@ def test_the_versions_are_the_gateways(objects):
 
 @pytest.mark.parametrize("values", RENDERED)
 def test_no_variable_of_a_service_is_a_flag(objects, values):
-    """Kubernetes writes a Service's address to ADMISSION_GATEWAY_…, unless it is told not to."""
+    """Kubernetes writes a Service's address to ADMISSION_GATEWAY_…, unless the Pod declines it."""
     assert all(each["enableServiceLinks"] is False for each in pods(objects(values)))
 
 

@@ -66,7 +66,7 @@ def start(image):
 
 
 def _as_user():
-    """The image's user, who may besides read whatever leads to the tests' Python; of the image, nobody needs that."""
+    """The image's user, who may also read the directories of the tests' Python. The image does not need that."""
     if os.getuid() != 0 or shutil.which("setpriv") is None:
         return []
     identity = ["--reuid", "65532", "--regid", "65532", "--clear-groups"]

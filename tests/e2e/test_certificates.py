@@ -52,7 +52,7 @@ class Certificates:
         return read_content(await self.data())
 
     async def make(self, content):
-        """A Secret that somebody made, who wants nobody to touch it."""
+        """A Secret that somebody made, who wants it unchanged."""
         data = {key: base64.b64encode(value).decode() for key, value in content.data().items()}
         made = await self.cluster.client.create(self._object | {"type": "kubernetes.io/tls", "data": data})
         assert made.code == 201, made

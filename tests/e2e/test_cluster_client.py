@@ -137,7 +137,7 @@ async def test_a_reflector_lists_again_when_its_version_is_too_old(client, clust
 
 
 async def test_a_reflector_goes_on_after_an_outage(api_server, client, cluster):
-    """While it fails, what is known stays, and the problem is told."""
+    """While it fails, what is known stays, and ``problem`` has the reason."""
     await cluster.create(config_map("one", data={"a": "1"}))
     reflector = Reflector(client, config_maps(cluster), data)
     async with running(reflector):

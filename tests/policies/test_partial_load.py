@@ -26,7 +26,7 @@ def names(loaded):
 
 
 def test_an_error_in_a_policy_is_its_fault():
-    """The policy stands in the chain, and the object in what was loaded."""
+    """The policy is in the chain, and the object in what was loaded."""
     objects = [text(WORKER), text(validating("a", POLICY | {"worker": "x"})), text(validating("b", POLICY))]
     loaded = load_partially([], objects, {})
     assert [policy.fault is None for policy in loaded.configuration.validating] == [False, True]
@@ -34,7 +34,7 @@ def test_an_error_in_a_policy_is_its_fault():
 
 
 def test_an_object_whose_policies_are_not_known_is_left_out():
-    """And why, is told by its name; the others are loaded."""
+    """The result has its reason; the others are loaded."""
     loaded = load_partially([], [text(validating("a", typo=1)), text(validating("b", POLICY))], {})
     assert names(loaded) == ["b/labels.a.example.com"]
     assert loaded.refused == {text(validating("a", typo=1)): 'unknown field "typo"'}

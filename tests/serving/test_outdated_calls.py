@@ -48,7 +48,7 @@ def calls(metrics, clock):
 
 
 def test_an_entry_is_kept_for_a_day_after_its_last_call(calls, clock):
-    """One that nobody calls ends a day after it became a former one, at the next reload."""
+    """One that is not called ends a day after it became a former one, at the next reload."""
     called = former("called")
     entries = (called, former("other"))
     assert calls.kept(entries) == entries

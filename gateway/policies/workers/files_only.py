@@ -1,7 +1,7 @@
-"""What a Worker may be only in a file: a program that the gateway starts, and a Unix socket in the gateway's pod.
+"""What a Worker may be only in a file: a program that the gateway starts, and a Unix socket in its pod.
 
-Whoever may write a file of the gateway may run programs there anyway; who may write a Worker object in the cluster may
-not. So the CRD refuses these fields, and the gateway refuses them once more: somebody may have changed the CRD.
+Users who may write a file of the gateway may run programs there anyway; those who may write a Worker object in the
+cluster may not. So the CRD refuses these fields, and the gateway refuses them once more: the CRD may have been changed.
 """
 
 from typing import Final
