@@ -201,9 +201,7 @@ def _of_cluster() -> Iterator[Probe]:
     yield make("CREATE", SIGNING, KUBELET, "csr-1", signing)
     yield make("UPDATE", APPROVAL, controller("certificate-controller"), "csr-1", signing)
 
-    make = _Group(
-        what="events", because="without them a start fails unseen", namespace=_ANYWHERE, anywhere=True
-    ).probe
+    make = _Group(what="events", because="without them a start fails unseen", namespace=_ANYWHERE, anywhere=True).probe
     about = {"name": "p", "namespace": _ANYWHERE, "kind": "Pod"}
     yield make("CREATE", EVENT, KUBELET, "p.1", {"involvedObject": about, "reason": "Started", "type": "Normal"})
     yield make(
