@@ -13,6 +13,7 @@ from tests.e2e.client import Client
 from tests.e2e.cluster import HOST, Cluster, prepare
 from tests.e2e.worker_process import WorkerProcess
 from tests.integration.fixtures import serve
+from tests.webhooks.agnhost_process import Agnhost, agnhost_binary
 
 __all__ = ["serve"]
 
@@ -67,6 +68,16 @@ def workers(tmp_path_factory):
     finally:
         for worker in started.values():
             worker.stop()
+
+
+@pytest.fixture(scope="session")
+def agnhost(ca_file):
+    """The process; it has the gateways' certificate, and their Service leads to it as well."""
+    started = Agnhost(agnhost_binary(), (ca_file.with_name("tls.crt"), ca_file.with_name("tls.key")))
+    try:
+        yield started.ready()
+    finally:
+        started.stop()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from tests.e2e.client import MERGE, path
 from tests.e2e.cluster import HOST, SERVICE, SERVICE_NAMESPACE, define_things
 from tests.e2e.objects import config_map, lasting, namespace, pod, thing
 from tests.e2e.policies import THINGS, rules
-from tests.webhooks.agnhost_process import Agnhost, agnhost_binary
 from tests.webhooks.native import configuration, text, webhook
 
 UNWANTED = {"webhook-e2e-test": "webhook-disallow"}
@@ -80,16 +79,6 @@ REQUESTS = {
     "config maps": of_data(lambda name, data: config_map(name, data=data)),
     "custom resources": of_data(lambda name, data: thing(name, {}) | {"data": data}),
 }
-
-
-@pytest.fixture(scope="module")
-def agnhost(ca_file):
-    """The process; it has the gateways' certificate, and their Service leads to it as well."""
-    started = Agnhost(agnhost_binary(), (ca_file.with_name("tls.crt"), ca_file.with_name("tls.key")))
-    try:
-        yield started.ready()
-    finally:
-        started.stop()
 
 
 def native(authority, port, name):

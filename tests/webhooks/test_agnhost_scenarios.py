@@ -1,9 +1,8 @@
 """The conformance scenarios of Kubernetes' end-to-end suite (test/e2e/apimachinery/webhook.go), with the gateway in
 kube-apiserver's place: its webhooks, the real agnhost, its requests, what it expects of the answers.
 
-Left out is what only an API server does: discovery, defaulting and pruning after a patch, storage versions, storing,
-listing and deleting configurations, and keeping these from registered webhooks. That a changed one counts is in
-tests/integration/test_reload.py, that broken conditions are refused in tests/policies.
+What only an API server does (discovery, defaulting and pruning after a patch, storage versions, configurations that
+come and go) is in tests/e2e/test_agnhost_scenarios.py, where a real one calls the gateway.
 """
 
 import base64
