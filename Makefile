@@ -82,7 +82,7 @@ workers-gateway: build-workers build-agnhost build-migrate jq  ## the same revie
 build-apiserver:
 	@$(MAKE) --no-print-directory -C tests/e2e/apiserver build
 
-e2e: $(VENV)/.dev build-apiserver build-agnhost  ## gateways behind a real kube-apiserver (under two minutes; building that, once, takes up to twelve)
+e2e: $(VENV)/.dev build-apiserver build-agnhost  ## gateways behind a real kube-apiserver (under four minutes; building that, once, takes up to twelve)
 	@$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
 
 build-helm:

@@ -10,7 +10,7 @@ from tests.e2e.client import MERGE, eventually
 from tests.e2e.cluster import SERVICE, SERVICE_NAMESPACE
 from tests.e2e.objects import config_map
 from tests.e2e.policies import CONFIG_MAPS, default_labels, denies, judge, rules
-from tests.e2e.test_rollout import STAYING, Creates
+from tests.e2e.test_rollout import STAYING, THIRD, Creates
 from tests.integration.process import COMMAND
 from tests.integration.running import until
 
@@ -274,12 +274,12 @@ async def test_a_new_entry_loses_no_create(registrar):
     await eventually(labelled)
     renamed = labels() | {"name": "renamed.test.example.com", "policy": "default-labels"}
     async with Creates(registrar.cluster) as creates:
-        await creates.more()
+        await creates.more(THIRD)
         registrar.write(mutating=[renamed], validating=[judge(rules=CONFIG_MAPS)])
         await registrar.registered("chain.renamed.test.example.com")
         await registrar.registered(GROUP, kind=KINDS[1])
-        await creates.more(400)
-    assert creates.failed == []
+        await creates.more(2 * THIRD)
+    assert creates.lost_none(), creates.failed[:3]
     assert [each.metric("http_requests_rejected_total", reason="path") for each in replicas] == [0, 0]
 
 

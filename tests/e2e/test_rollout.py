@@ -26,6 +26,12 @@ DELAY = SHUTDOWN_DELAY_SECONDS if os.environ.get("E2E_DEFAULT_DELAY") else 3
 
 STAYING = ("--drain", DRAIN_SECONDS, "--shutdown-delay", DELAY)
 
+CREATES = 2_000
+"""Of so many creates around a change, none may fail."""
+
+THIRD = CREATES // 3 + CREATING
+"""Before, during and after a change."""
+
 _NUMBERS = count()
 
 CONFIGURED = Path(__file__).parent / "configured.py"
@@ -63,6 +69,10 @@ class Creates:
         wanted = self.done + number
         await until(lambda: self.done >= wanted)
 
+    def lost_none(self):
+        """Whether none has failed, of as many as a change has to show."""
+        return not self.failed and self.done >= CREATES
+
 
 def labels(**fields):
     return default_labels({"team": "a"}, rules=CONFIG_MAPS, **fields)
@@ -91,8 +101,9 @@ async def test_a_rolling_update_loses_no_create(cluster, balancer):
             _, code = await asyncio.gather(replica(cluster, balancer), balancer.delete(gateway))
             assert code == 0
         await creates.more()
+        await until(lambda: creates.done >= CREATES)
     print(f"{creates.done} creates, of which {len(creates.failed)} failed")  # noqa: T201 - `-rP` shows it
-    assert creates.failed == []
+    assert creates.lost_none(), creates.failed[:3]
 
 
 async def test_a_new_replica_gets_its_share_without_a_lost_create(cluster, balancer):
@@ -141,12 +152,12 @@ async def test_a_rolling_update_of_a_worker_loses_no_create(cluster, balancer):
         async with Creates(cluster) as creates:
             for worker in workers:
                 await until(lambda: gateway.metric("worker_connections", worker="rolling") == 2)
-                await creates.more()
+                await creates.more(THIRD)
                 assert await asyncio.to_thread(worker.terminate) == 0
                 await creates.more()
                 await asyncio.to_thread(start, worker.target)
-            await creates.more()
-    assert creates.failed == []
+            await creates.more(THIRD)
+    assert creates.lost_none(), creates.failed[:3]
 
 
 async def test_a_new_configuration_loses_no_create(cluster):
@@ -179,12 +190,12 @@ async def test_a_renewed_certificate_loses_no_create(cluster, authority, ca_file
     await cluster.register(gateway.port)
     before = await shown()
     async with Creates(cluster) as creates:
-        await creates.more()
+        await creates.more(CREATES // 2)
         renew()
         await until(lambda: gateway.metric("certificate_reloads_total", result="loaded") == 1)
-        await creates.more()
+        await creates.more(CREATES // 2)
         assert await shown() != before
-    assert creates.failed == []
+    assert creates.lost_none(), creates.failed[:3]
 
 
 async def test_a_replica_that_stops_ends_its_reviews(cluster, balancer):
