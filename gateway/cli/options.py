@@ -133,6 +133,11 @@ def _limit_type(name: str, default: Any) -> "click.ParamType[Any]":
     return click.INT if isinstance(default, int) else click.FLOAT
 
 
+def output_option(*formats: str, help: str) -> Callable[[_F], _F]:  # noqa: A002 - click's name
+    """``-o``: one of these formats, the first by default. It has no environment variable, as formats differ."""
+    return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], show_default=True, help=help)
+
+
 def chosen_limits(values: dict[str, Any], *owners: type[Bounds]) -> tuple[Any, ...]:
     """Remove the limits from a command's parameters and return an instance of each of ``owners``.
 

@@ -7,7 +7,7 @@ import click
 
 from gateway.cli.commands.transport_options import reaching_options
 from gateway.cli.hook_options import hooks_options
-from gateway.cli.options import SECONDS, option
+from gateway.cli.options import SECONDS, option, output_option
 
 
 @click.command()
@@ -17,15 +17,7 @@ from gateway.cli.options import SECONDS, option
 @option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Maximum seconds to wait for the workers.")
 @reaching_options
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="Log level.")
-# No environment variable: the choices differ between commands.
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the report.",
-)
+@output_option("text", "json", help="Format of the report.")
 def check(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     """Report all errors in the files and directories PATH... (- is the standard input) and hooks, and explain the
     configuration.

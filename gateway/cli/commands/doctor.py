@@ -7,7 +7,7 @@ import click
 
 from gateway.cli.commands.registering_options import registering_options
 from gateway.cli.hook_options import hooks_options
-from gateway.cli.options import option
+from gateway.cli.options import option, output_option
 
 
 @click.command()
@@ -22,15 +22,7 @@ from gateway.cli.options import option
     help="Look at the cluster too, with this kubeconfig file.",
 )
 @click.option("--force", is_flag=True, help="Exit with 0 in spite of findings that refuse, and say so.")
-# No environment variable: the choices differ between commands.
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the report.",
-)
+@output_option("text", "json", help="Format of the report.")
 def doctor(policies: tuple[Path, ...], output: str, **values: Any) -> None:
     """Report what registering the policies could lock: requests that a cluster needs, and that would be refused while
     no gateway answers.

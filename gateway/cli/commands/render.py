@@ -7,16 +7,14 @@ import click
 
 from gateway.cli.commands.registering_options import registering_options
 from gateway.cli.hook_options import hooks_options
+from gateway.cli.options import output_option
 
 
 @click.command()
 @click.argument("paths", metavar="[PATH]...", type=click.Path(path_type=Path), nargs=-1)
 @hooks_options
 @registering_options
-# No environment variable: the choices differ between commands.
-@click.option(
-    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Output format."
-)
+@output_option("yaml", "json", help="Output format.")
 @click.option(
     "--manifest",
     metavar="DIR",

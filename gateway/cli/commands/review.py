@@ -7,7 +7,7 @@ import click
 
 from gateway.cli.commands.transport_options import reaching_options
 from gateway.cli.hook_options import hooks_options
-from gateway.cli.options import SECONDS, SectionedCommand, limit_options, option
+from gateway.cli.options import SECONDS, SectionedCommand, limit_options, option, output_option
 
 
 @click.command(cls=SectionedCommand)
@@ -24,15 +24,7 @@ from gateway.cli.options import SECONDS, SectionedCommand, limit_options, option
 @option("--no-prefetch", is_flag=True, help="Call mutating policies one after another, without prefetch.")
 @option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Maximum seconds to wait for the workers.")
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="error", help="Log level.")
-# No environment variable: the choices differ between commands.
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Format of the report.",
-)
+@output_option("text", "json", help="Format of the report.")
 @limit_options()
 def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> None:
     """Decide the AdmissionReviews in FILE... (JSON or YAML, one or several; - is standard input) as serve would.
