@@ -4,14 +4,18 @@ kubernetes-asyncio has an election too. It is not used: it judges by the wall cl
 never gives the lease back.
 
 =====================================  ==========================================================================
-a candidate                            takes the lease when
+a candidate finds                      and takes the lease
 =====================================  ==========================================================================
-finds no Lease, or one without holder  at once
-finds its own name                     at once: it holds it
-finds another holder                   the record has not changed for ``LEASE_SECONDS``
-finds that the Lease was deleted       it leads; else, when the Lease has been away for ``LEASE_SECONDS``: another
-                                       replica may have led since the last look, and not know yet
+its own name                           at once: it holds it
+a Lease that its holder has released   at once
+another holder                         when the record has not changed for ``LEASE_SECONDS``
+a Lease that has had no holder         at once if it leads; else, when the record has not changed for
+                                       ``LEASE_SECONDS``
+no Lease                               never: it creates one without a holder, see above
 =====================================  ==========================================================================
+
+A Lease that is not there may have been deleted a moment ago, while a replica leads by it that has not seen that yet.
+So a Lease begins without a holder, and the first replica of a new installation leads after ``LEASE_SECONDS``.
 
 Every write has the resource version that was read, so of two candidates one gets a conflict. The leader renews each
 ``RETRY_SECONDS``, and leads for ``RENEW_SECONDS`` from the *beginning* of the last renewal that succeeded; then its
@@ -42,6 +46,9 @@ RETRY_SECONDS: Final = 2.0
 
 _RELEASE_SECONDS: Final = 2.0
 """How long a leader that stops tries to release the lease. Else another replica leads ``LEASE_SECONDS`` later."""
+
+_RELEASED_SECONDS: Final = 1
+"""The duration in a Lease that its holder has released: client-go's. One that has had no holder has none."""
 
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
@@ -100,7 +107,7 @@ class LeaderElection:
 
     Args:
         client: connected.
-        namespace, name: of the Lease. It is made if there is none.
+        namespace, name: of the Lease. It is created if there is none.
         identity: unlike every other candidate's.
         observed: called after each look at the Lease.
         now: the time that people see in the Lease.
@@ -122,9 +129,9 @@ class LeaderElection:
         self._client, self._namespace, self._name = client, namespace, name
         self._observed, self._now = observed, now
         self._lock = asyncio.Lock()
-        self._record: Any = None
+        self._record: Mapping[str, Any] = {}
+        self._uid = self._version = ""
         self._annotations: dict[str, str] = {}
-        self._version = ""
         self._unchanged_since = -math.inf
         self._leads_until = -math.inf
         self._may_hold = False
@@ -137,11 +144,11 @@ class LeaderElection:
     @property
     def holder(self) -> str:
         """Who holds the lease, as far as is known; empty: no replica."""
-        return str((self._record or {}).get("holderIdentity") or "")
+        return str(self._record.get("holderIdentity") or "")
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The annotations of the Lease, as they were read last. If it is deleted, it is made again with them."""
+        """The annotations of the Lease, as they were read last. If it is deleted, it is created again with them."""
         return self._annotations
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
@@ -189,7 +196,7 @@ class LeaderElection:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._leads_until - loop.time()):
                         await self._attempt()
-                if self.holder != self.identity:
+                if self.holder not in {"", self.identity}:
                     return
         finally:
             self._leads_until = -math.inf
@@ -218,19 +225,23 @@ class LeaderElection:
         loop = asyncio.get_running_loop()
         began = loop.time()
         lease = await self._read()
+        if lease is None:
+            created = lease_object(self._name, {}, annotations=self._annotations)
+            lease = await self._client.send("POST", leases_path(self._namespace), created)
         self._observe(lease)
-        is_free = self.leads if lease is None else self.holder in {"", self.identity}
-        if not is_free and loop.time() < self._unchanged_since + LEASE_SECONDS:
+        if not self._is_free and loop.time() < self._unchanged_since + LEASE_SECONDS:
             return False
         self._may_hold = True
-        if lease is None:
-            made = lease_object(self._name, self._spec(), annotations=self._annotations)
-            written = await self._client.send("POST", leases_path(self._namespace), made)
-        else:
-            written = await self._client.send("PUT", self._path, lease | {"spec": self._spec()})
-        self._observe(written)
+        self._observe(await self._client.send("PUT", self._path, lease | {"spec": self._spec()}))
         self._leads_until = began + RENEW_SECONDS
         return self.leads
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether no other replica can lead by the record that was read."""
+        if not self.holder:
+            return self.leads or self._record.get("leaseDurationSeconds") == _RELEASED_SECONDS
+        return self.holder == self.identity
 
     async def _read(self) -> Any:
         try:
@@ -242,22 +253,17 @@ class LeaderElection:
 
     def _observe(self, lease: Any) -> None:
         self.problem = None
-        now = asyncio.get_running_loop().time()
-        if lease is None:
-            # One that was never there is free at once: -inf.
-            if self._version:
-                self._unchanged_since, self._version = now, ""
-        else:
-            record = lease.get("spec") or {}
-            if record != self._record or not self._version:
-                self._record, self._unchanged_since = record, now
-            self._version = lease["metadata"]["resourceVersion"]
-            self._annotations = dict(lease["metadata"].get("annotations") or {})
+        metadata, record = lease["metadata"], lease.get("spec") or {}
+        # Leases that have had no holder are equal: one that was deleted and created again has another uid.
+        if (metadata["uid"], record) != (self._uid, self._record):
+            self._unchanged_since = asyncio.get_running_loop().time()
+        self._uid, self._record, self._version = metadata["uid"], record, metadata["resourceVersion"]
+        self._annotations = dict(metadata.get("annotations") or {})
         self._observed()
 
     def _spec(self) -> dict[str, Any]:
         now = micro_time(self._now())
-        before = self._record or {}
+        before = self._record
         changes = before.get("leaseTransitions") or 0
         same = before.get("holderIdentity") == self.identity
         return {
@@ -274,7 +280,7 @@ class LeaderElection:
             # client-go's: a holder is never missing, but empty.
             spec = lease["spec"] | {
                 "holderIdentity": "",
-                "leaseDurationSeconds": 1,
+                "leaseDurationSeconds": _RELEASED_SECONDS,
                 "renewTime": micro_time(self._now()),
             }
             await self._client.send("PUT", self._path, lease | {"spec": spec})

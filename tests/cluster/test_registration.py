@@ -443,7 +443,7 @@ def test_the_next_leader_goes_on_where_one_died():
             own.api.refused = lambda _method, path, _obj: (
                 ApiError("POST", 0, "", "killed") if path == VALIDATING and MUTATING in own.api.objects else None
             )
-            await asyncio.sleep(1)
+            await asyncio.sleep(SETTLED)
             assert VALIDATING not in own.api.objects
             assert MUTATING in own.api.objects
             first.kill()
