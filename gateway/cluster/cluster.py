@@ -13,7 +13,6 @@ from gateway.policies.workers.targets import ServiceReference
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.table import (
     CLUSTER,
-    CLUSTER_WATCH_OPEN,
     WEBHOOK_CERTIFICATE_EXPIRATION,
     WEBHOOK_PROBE,
     WEBHOOK_PROBE_SUCCESS,
@@ -94,7 +93,3 @@ class Cluster:
         for certificate, expires in (("leaf", result.leaf), ("ca", result.ca)):
             if expires is not None:
                 self._metrics.set(WEBHOOK_CERTIFICATE_EXPIRATION, expires.timestamp(), certificate)
-
-    def observe(self) -> None:
-        """Set the gauges."""
-        self._metrics.set(CLUSTER_WATCH_OPEN, float(self.facts.note is None))

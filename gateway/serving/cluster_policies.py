@@ -43,6 +43,11 @@ class ClusterPolicies:
         return f"the policies in the cluster are not known yet: {self._objects.problem or 'they are being loaded'}"
 
     @property
+    def watch_problem(self) -> str | None:
+        """Why the objects that are known may be out of date; None: all watches are open."""
+        return self._objects.problem
+
+    @property
     def note(self) -> str | None:
         """Why the policies in force, or the status, may not be those of the cluster; None: they are."""
         problem, refused = self._objects.problem, self._reload.refused

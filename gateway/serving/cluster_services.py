@@ -10,6 +10,7 @@ from gateway.serving.reload import Reload
 from gateway.serving.self_registration import SelfRegistration
 from gateway.serving.settings import Address, Settings
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import CLUSTER_WATCH_OPEN
 
 
 class ClusterServices:
@@ -34,6 +35,7 @@ class ClusterServices:
         ready: Callable[[], object],
     ) -> None:
         self._cluster = cluster
+        self._metrics = metrics
         self._ready = ready
         self._policies: ClusterPolicies | None = None
         if settings.cluster_policies and reload is not None:
@@ -78,8 +80,9 @@ class ClusterServices:
         self._cluster.look()
 
     def observe(self) -> None:
-        """See Cluster."""
-        self._cluster.observe()
+        """Set the gauges."""
+        problems = [self._cluster.note, None if self._policies is None else self._policies.watch_problem]
+        self._metrics.set(CLUSTER_WATCH_OPEN, float(not any(problems)))
 
     def checks(self) -> Iterator[Check]:
         """Those of the cluster. The gateway works with what it knows while the Kubernetes API is away."""

@@ -345,7 +345,7 @@ CLUSTER_LOOKUPS: Final = _counter(
     result=("failed", "found", "limited"),
 )
 CLUSTER_WATCH_OPEN: Final = _gauge(
-    "cluster_watch_open", "Whether a watch of the Kubernetes API is open: what is known is up to date."
+    "cluster_watch_open", "Whether all watches of the Kubernetes API are open: what is known is up to date."
 )
 
 REGISTRATION_STATE: Final = _gauge(

@@ -124,6 +124,7 @@ async def test_nothing_is_served_until_all_objects_are_known(cluster, kinds, api
         await until(lambda: "may have changed: Kubernetes API" in gateway.page("/readyz?verbose")[1])
         assert await call(gateway) == "no"
         assert is_ready(gateway)
+        assert gateway.metric("cluster_watch_open") == 0
         await relay.start()
 
 
