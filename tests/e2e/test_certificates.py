@@ -13,10 +13,12 @@ from gateway.certificates.rotation import rotation, service_names
 from tests.authorities import Authority
 from tests.e2e.client import MERGE, eventually
 from tests.e2e.cluster import SERVICE_NAMESPACE, service
+from tests.e2e.objects import config_map
 from tests.e2e.test_rollout import CREATES, CREATING, THIRD, Creates, labels
 from tests.integration.running import until
 
 DAY = timedelta(days=1)
+NAME_LABEL = "kubernetes.io/metadata.name"
 MANAGED = {"app.kubernetes.io/managed-by": "admission-gateway"}
 
 
@@ -29,6 +31,11 @@ class Certificates:
         self.replicas = []
         self._metadata = {"namespace": SERVICE_NAMESPACE, "name": cluster.namespace}
         self._object = {"apiVersion": "v1", "kind": "Secret", "metadata": self._metadata}
+        self.registration = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": cluster.namespace},
+        }
 
     async def start(self, number=2):
         """So many replicas, at once."""
@@ -37,6 +44,19 @@ class Certificates:
         for each in self.replicas:
             self.balancer.add(each)
         await until(lambda: all(map(self.balancer.is_ready, self.replicas)))
+
+    def keep_registered(self):
+        """Have the replicas register themselves, as the chart's do."""
+        service = f"{SERVICE_NAMESPACE}/{self.cluster.namespace}:{self.balancer.port}"
+        self._flags += ("--service", service, "--register", "--name", self.cluster.namespace)
+        self.cluster.write(mutating=[labels(namespaceSelector={"matchLabels": {NAME_LABEL: self.cluster.namespace}})])
+
+    async def registered(self):
+        """The caBundle that kube-apiserver has; None: it has no webhook."""
+        found = await self.cluster.client.get(self.registration)
+        if found.code != 200 or not found.body.get("webhooks"):
+            return None
+        return base64.b64decode(found.body["webhooks"][0]["clientConfig"]["caBundle"])
 
     async def register(self):
         """With the CA bundle that is in the Secret now."""
@@ -104,7 +124,9 @@ async def certificates(cluster, balancer, api_server, tmp_path):
     cluster.write(mutating=[labels()])
     own = f"{SERVICE_NAMESPACE}/{cluster.namespace}"
     file = api_server.kubeconfig(tmp_path)
-    return Certificates(cluster, balancer, ("--kubeconfig", file, "--service", own, "--tls-secret", own))
+    made = Certificates(cluster, balancer, ("--kubeconfig", file, "--service", own, "--tls-secret", own))
+    yield made
+    await cluster.client.delete(made.registration)
 
 
 def aged(certificates, days, then=0):
@@ -189,6 +211,39 @@ async def test_a_rotated_ca_loses_no_create(certificates):
     new = read_content(after)
     assert new.issuer not in old.bundle
     assert set(new.bundle) == {new.issuer, *old.bundle}
+    assert creates.lost_none(), creates.failed[:3]
+
+
+async def test_a_registered_ca_is_rotated_without_a_lost_create(certificates):
+    """As the chart installs it: replicas that keep Secret and registration have the new CA in both before it signs."""
+    certificates.keep_registered()
+    await certificates.make(aged(certificates, 250, 10))
+    await certificates.start()
+    old = await certificates.content()
+
+    async def labelled():
+        reply = await certificates.cluster.create(config_map(), dryRun="All")
+        return reply.code == 201 and reply.body["metadata"].get("labels")
+
+    await eventually(labelled)
+    async with Creates(certificates.cluster) as creates:
+        await creates.more(THIRD)
+        await certificates.manage()
+
+        async def trusted():
+            bundle = await certificates.registered()
+            return bundle == (await certificates.data())["ca.crt"] and bundle.count(b"BEGIN CERTIFICATE") == 2
+
+        await eventually(trusted)
+        await creates.more(THIRD)
+
+        async def signed():
+            certificates.look()
+            return (await certificates.content()).leaf != old.leaf
+
+        await eventually(signed)
+        await certificates.serve((await certificates.data())["tls.crt"])
+        await creates.more(THIRD)
     assert creates.lost_none(), creates.failed[:3]
 
 
