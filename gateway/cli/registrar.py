@@ -28,6 +28,8 @@ def chosen_registrar(values: dict[str, Any]) -> Registrar:
     if manifest and values["kube_version"] < MANIFESTS:
         raise click.UsageError(f"--manifest needs Kubernetes {MANIFESTS} or later, not {values['kube_version']}")
     ca = values["ca_bundle"] or of_shell_operator.ca
+    if manifest and ca is None:
+        raise click.UsageError("--manifest needs --ca-bundle: no controller adds a caBundle to a file")
     try:
         return Registrar(
             name=values["name"],

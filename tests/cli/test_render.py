@@ -195,9 +195,11 @@ def test_a_file_that_is_not_there(run, tmp_path):
 URL = ("--url", "https://localhost:8443")
 
 
-def test_manifest_files(run, written, tmp_path):
+def test_manifest_files(run, written, tmp_path, ca):
     """One for each plugin, in a directory of its own, with the reserved name and nothing else in it."""
-    done = run("render", written(policy("a"), validating=[policy("v")]), *URL, "--manifest", tmp_path / "m")
+    done = run(
+        "render", written(policy("a"), validating=[policy("v")]), *URL, "--ca-bundle", ca, "--manifest", tmp_path / "m"
+    )
     files = sorted(each for each in (tmp_path / "m").rglob("*") if each.is_file())
     assert [str(each.relative_to(tmp_path / "m")) for each in files] == [
         "mutating/admission-gateway.static.k8s.io.yaml",
@@ -213,13 +215,13 @@ def test_manifest_files(run, written, tmp_path):
     assert mutating["webhooks"][0]["clientConfig"]["url"].startswith("https://localhost:8443/mutate/")
 
 
-def test_manifest_files_are_sent_the_kinds_of_webhooks(run, written, tmp_path):
+def test_manifest_files_are_sent_the_kinds_of_webhooks(run, written, tmp_path, ca):
     """A rule that names them is; one for every group is not, as if it were registered."""
     rule = {"operations": ["*"], "apiVersions": ["*"], "resources": ["*"]}
     everything = policy("a", rules=[rule | {"apiGroups": ["*"]}])
     named = policy("b", rules=[rule | {"apiGroups": ["admissionregistration.k8s.io"]}])
     for policies, excluded in (([everything], True), ([named], False)):
-        run("render", written(*policies), *URL, "--manifest", tmp_path)
+        run("render", written(*policies), *URL, "--ca-bundle", ca, "--manifest", tmp_path)
         (webhook,) = yaml.safe_load((tmp_path / "mutating/admission-gateway.static.k8s.io.yaml").read_text())[
             "webhooks"
         ]
@@ -232,18 +234,20 @@ def test_manifest_files_are_sent_the_kinds_of_webhooks(run, written, tmp_path):
     ("arguments", "why"),
     [
         (SERVICE, "--manifest needs --url"),
+        (URL, "--manifest needs --ca-bundle"),
         ((*URL, "--kube-version", "1.35"), "--manifest needs Kubernetes 1.36 or later, not 1.35"),
-        ((*URL, "-o", "json"), "--manifest writes YAML"),
+        ((*URL, "--ca-bundle", "CA", "-o", "json"), "--manifest writes YAML"),
     ],
 )
-def test_what_is_no_manifest(run, written, tmp_path, arguments, why):
+def test_what_is_no_manifest(run, written, tmp_path, ca, arguments, why):
     """Exit 2, and nothing is written."""
+    arguments = [ca if each == "CA" else each for each in arguments]
     done = run("render", written(policy("a")), *arguments, "--manifest", tmp_path / "m")
     assert (done.code, why in done.err, (tmp_path / "m").exists()) == (2, True, False)
 
 
-def test_manifests_that_cannot_be_written(run, written, tmp_path):
+def test_manifests_that_cannot_be_written(run, written, tmp_path, ca):
     """Exit 2, with the file and the reason."""
     (tmp_path / "mutating").write_text("")
-    done = run("render", written(policy("a")), *URL, "--manifest", tmp_path)
+    done = run("render", written(policy("a")), *URL, "--ca-bundle", ca, "--manifest", tmp_path)
     assert (done.code, "mutating/admission-gateway.static.k8s.io.yaml: cannot be written: " in done.err) == (2, True)
