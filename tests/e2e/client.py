@@ -12,9 +12,12 @@ from tests.e2e.api_server import ADMIN
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import POLL_SECONDS
 
+JSON = "application/json"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+"""What kubectl get accepts: the columns of a kind."""
 
 _WARNING = re.compile(r'299 - "((?:[^"\\]|\\.)*)"')
 
@@ -50,9 +53,9 @@ class Client:
     async def __aexit__(self, *exc_info):
         await self._session.close()
 
-    async def send(self, method, path, body=None, *, user=ADMIN, media="application/json", **parameters):
+    async def send(self, method, path, body=None, *, user=ADMIN, media=JSON, accept=JSON, **parameters):
         """One request of a user."""
-        headers = {"Authorization": f"Bearer {user}", "Content-Type": media, "Accept": "application/json"}
+        headers = {"Authorization": f"Bearer {user}", "Content-Type": media, "Accept": accept}
         content = None if body is None else io.BytesIO(json.dumps(body).encode())
         sent = self._session.request(method, path, data=content, headers=headers, params=parameters)
         async with sent as response:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.caching.servers import free_port
 from tests.e2e.api_server import JANE
-from tests.e2e.client import eventually
+from tests.e2e.client import TABLE, eventually
 from tests.e2e.cluster import HOST
 from tests.e2e.kinds import Kinds, define, validating, worker
 from tests.e2e.policies import denies, judge
@@ -147,15 +147,19 @@ async def test_an_invalid_object_holds_back_no_other(kinds, started, said, call)
     await eventually(failed)
 
 
-async def test_a_worker_may_come_after_its_policies(cluster, kinds, started, said, call):
-    """A policy refers to nothing until its Worker is applied."""
-    await kinds.apply(validating(denies("no") | {"worker": "late"}))
+async def test_a_worker_may_come_after_its_policies(kinds, started, said, call, status):
+    """A policy refers to nothing until its Worker is applied; its status says so."""
+    obj = validating(denies("no") | {"worker": "late"})
+    await kinds.apply(obj)
     gateway = await started()
     assert "CONFIGURATION" in await call(gateway)
+    found = await status(obj, ("False", "Invalid"), ("False", "Invalid"))
+    assert found["conditions"][0]["message"].startswith('policies[0].worker: Not found: "late"')
     configured = WorkerProcess(f"127.0.0.1:{free_port()}", "tests/e2e/configured.py").ready()
     try:
         await kinds.apply(worker({"grpc": {"target": configured.target}}, name="late"))
         await said(gateway, "no")
+        await status(obj, *GOOD)
     finally:
         configured.stop()
 
@@ -286,6 +290,25 @@ async def test_a_worker_that_does_not_answer_is_in_the_status(kinds, started, st
     await started()
     found = await status(obj, ("True", "Accepted"), ("False", "Unavailable"))
     assert "judge.test.example.com" in found["conditions"][1]["message"]
+
+
+async def test_kubectl_shows_the_status(kinds, started, status):
+    """In the columns of the kind, by its short name."""
+    obj = validating(denies("no") | {"worker": "late"})
+    await kinds.apply(obj)
+    await started()
+    found = await status(obj, ("False", "Invalid"), ("False", "Invalid"))
+    path = "/apis/admission-gateway.dev/v1alpha1"
+    table = (await kinds.client.send("GET", f"{path}/validatingpolicyconfigurations", accept=TABLE)).body
+    columns = [each["name"] for each in table["columnDefinitions"]]
+    (row,) = [dict(zip(columns, each["cells"], strict=True)) for each in table["rows"]]
+    assert row.pop("Age")
+    message = found["conditions"][1]["message"]
+    assert row == {"Name": "team-a", "Accepted": "False", "Enforced": "False", "Reason": "Invalid", "Message": message}
+    served = (await kinds.client.send("GET", path)).body["resources"]
+    names = {each["name"]: each["shortNames"] for each in served if "/" not in each["name"]}
+    assert all(names.values())
+    assert len(names) == 3
 
 
 async def test_a_status_loads_nothing(kinds, started, status):
