@@ -93,13 +93,28 @@ class KubernetesClient:
     async def list_all(self, path: str, *, accept: str = JSON) -> tuple[list[Any], str]:
         """All objects of a collection, page by page, and the resource version of the list."""
         items: list[Any] = []
-        query: dict[str, str | int] = {"limit": PAGE}
+        version = ""
+        async for page, version in self.pages(path, accept=accept):  # noqa: B007 - the last one is returned
+            items += page
+        return items, version
+
+    async def pages(
+        self, path: str, *, selectors: Query | None = None, accept: str = JSON
+    ) -> AsyncIterator[tuple[list[Any], str]]:
+        """The pages of a list: objects, and the resource version of the list.
+
+        Args:
+            path: of the collection.
+            selectors: ``labelSelector`` and ``fieldSelector``.
+            accept: a media type.
+        """
+        query: dict[str, str | int] = {"limit": PAGE, **(selectors or {})}
         while True:
             page = await self.send("GET", path, query=query, accept=accept)
-            items += page.get("items") or ()
             metadata = page["metadata"]
+            yield page.get("items") or [], metadata["resourceVersion"]
             if not metadata.get("continue"):
-                return items, metadata["resourceVersion"]
+                return
             query["continue"] = metadata["continue"]
 
     async def apply(self, path: str, obj: Any, *, manager: str, force: bool = True, dry_run: bool = False) -> Any:
@@ -127,11 +142,12 @@ class KubernetesClient:
             return msgspec.json.decode(await response.read())
 
     async def watch(
-        self, path: str, *, resource_version: str, seconds: int, accept: str = JSON
+        self, path: str, *, resource_version: str, seconds: int, selectors: Query | None = None, accept: str = JSON
     ) -> AsyncIterator[tuple[str, Any]]:
         """The events of a collection after ``resource_version``: (type, object); BOOKMARK among them.
 
-        It ends after ``seconds``, and whenever the API server or the network ends it.
+        ``selectors`` are those of the list (``pages``). It ends after ``seconds``, and whenever the API server or the
+        network ends it.
 
         Raises:
             ApiError: also for an event of the type ERROR, such as that the resource version is too old.
@@ -141,6 +157,7 @@ class KubernetesClient:
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
             "timeoutSeconds": seconds,
+            **(selectors or {}),
         }
         timeout = aiohttp.ClientTimeout(connect=SECONDS, sock_read=seconds + SECONDS)
         headers = {"Accept": accept, "Content-Type": JSON}

@@ -12,13 +12,13 @@ an error, no response, no permission        what is known stays; again after a p
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
 
-from gateway.cluster.client import JSON, METADATA, KubernetesClient
+from gateway.cluster.client import JSON, METADATA, KubernetesClient, Query
 from gateway.cluster.errors import ApiError
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -61,9 +61,11 @@ class Reflector(Generic[T]):
         changed: called after each change: the key, and what is kept of the object, None if it is gone. After a list,
             it is called for each object that differs, then ``synced`` is set.
         metadata_only: whether ``keep`` gets metadata only (PartialObjectMetadata).
+        selectors: ``labelSelector`` and ``fieldSelector``; None: all objects.
+        page_kept: awaited after each page of a list has been kept, before the next one is read.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first four by name
         self,
         client: KubernetesClient,
         path: str,
@@ -71,6 +73,8 @@ class Reflector(Generic[T]):
         changed: Callable[[str, T | None], object] = lambda _key, _value: None,
         *,
         metadata_only: bool = False,
+        selectors: Query | None = None,
+        page_kept: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.items: dict[str, T] = {}
         self.synced = asyncio.Event()
@@ -85,6 +89,8 @@ class Reflector(Generic[T]):
         self._changed = changed
         list_accept, watch_accept = (METADATA.format("List"), METADATA.format("")) if metadata_only else (JSON, JSON)
         self._list_accept, self._watch_accept = list_accept, watch_accept
+        self._selectors = selectors
+        self._page_kept = page_kept
         self._version: str | None = None
 
     async def run(self) -> None:
@@ -114,8 +120,14 @@ class Reflector(Generic[T]):
                     await back_off.pause()
 
     async def _list(self) -> None:
-        objects, version = await self._client.list_all(self._path, accept=self._list_accept)
-        found = {key_of(each): self._keep(each) for each in objects}
+        found: dict[str, T] = {}
+        version = ""
+        async for page, version in self._client.pages(  # noqa: B007 - the last one is used
+            self._path, selectors=self._selectors, accept=self._list_accept
+        ):
+            found |= {key_of(each): self._keep(each) for each in page}
+            if self._page_kept is not None:
+                await self._page_kept()
         gone = [key for key in self.items if key not in found]
         different = [key for key, value in found.items() if key not in self.items or self.items[key] != value]
         self.items.clear()
@@ -132,7 +144,11 @@ class Reflector(Generic[T]):
         seconds = random.randint(_WATCH_SECONDS, 2 * _WATCH_SECONDS)  # noqa: S311 - so that replicas do not watch in step
         version = self._version or ""
         async for kind, obj in self._client.watch(
-            self._path, resource_version=version, seconds=seconds, accept=self._watch_accept
+            self._path,
+            resource_version=version,
+            seconds=seconds,
+            selectors=self._selectors,
+            accept=self._watch_accept,
         ):
             if self.problem is not None:
                 _LOG.info("a watch of the Kubernetes API is open again", path=self._path)

@@ -15,8 +15,9 @@ class Failing:
     def __init__(self, code, message):
         self._error = ApiError("GET /apis/admission-gateway.dev/v1alpha1/workers", code, "", message)
 
-    async def list_all(self, path, *, accept):
+    async def pages(self, path, *, selectors, accept):
         raise self._error
+        yield
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from gateway.cluster.client import KubernetesClient, collection_path, object_path
 from gateway.cluster.errors import ApiError, KubeconfigError
 from gateway.cluster.reflector import Reflector
+from gateway.cluster.resource_types import NO_MATCH, ResourceTypes
 from tests.e2e.api_server import JANE
 from tests.e2e.objects import config_map
 from tests.integration.running import until
@@ -150,3 +151,27 @@ async def test_a_reflector_goes_on_after_an_outage(api_server, client, cluster):
         await cluster.create(config_map("two", data={"a": "2"}))
         await until(lambda: len(reflector.items) == 2)
     assert reflector.problem is None
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "found"),
+    [
+        ("v1", "ConfigMap", "/api/v1/namespaces/a/configmaps"),
+        ("v1", "PODS", "/api/v1/namespaces/a/pods"),
+        ("v1", "cm", "/api/v1/namespaces/a/configmaps"),
+        ("apps/v1", "deployment", "/apis/apps/v1/namespaces/a/deployments"),
+        ("", "deploy", "/apis/apps/v1/namespaces/a/deployments"),
+        ("", "pod", "/api/v1/namespaces/a/pods"),
+    ],
+)
+async def test_a_kind_is_found_by_any_of_its_names(client, api_version, kind, found):
+    """In any letter case; without an apiVersion, in the core group first."""
+    assert (await ResourceTypes(client).find(api_version, kind)).collection("a") == found
+
+
+@pytest.mark.parametrize(("api_version", "kind"), [("v1", "Scale"), ("apps/v1", "Pod"), ("x/v1", "Pod"), ("", "None")])
+async def test_a_kind_that_is_not_served_is_an_error(client, api_version, kind):
+    """With a reason of its own, since an object that is not there is another error."""
+    with pytest.raises(ApiError, match=f"has no kind '{kind}'") as raised:
+        await ResourceTypes(client).find(api_version, kind)
+    assert raised.value.reason == NO_MATCH
