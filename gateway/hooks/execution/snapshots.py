@@ -9,20 +9,13 @@ The labels of a namespace are those of its Namespace document. Without that docu
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from gateway.hooks.configuration.model import ObjectBinding
-from gateway.hooks.execution.process import run
-from gateway.hooks.execution.results import ExitCause, NotStartedError
+from gateway.hooks.execution.jq import JqError, apply_filter
 from gateway.matching.selectors import object_labels, selects
 from gateway.policies.workers.hook_target import is_named
-from gateway.transports.programs import clean_environment
-
-JQ: Final = "jq"
 
 _NAMESPACE: Final = ("v1", "Namespace")
 
@@ -100,45 +93,14 @@ def _at(item: Any, path: str) -> str:
 async def _filtered(
     binding: ObjectBinding, objects: Sequence[Mapping[str, Any]], seconds: float, output_bytes: int
 ) -> list[Any]:
-    """The output of jq for each object."""
-    if not objects:
-        return []
-    program = shutil.which(JQ)
-    if program is None:
-        raise SnapshotError(
-            f"binding {binding.name!r} has a jqFilter, and there is no program jq on the PATH; install jq, or "
-            "remove the filter"
+    """The filter's result for each object."""
+    try:
+        results = await apply_filter(
+            binding.jq_filter, [json.dumps(each).encode() for each in objects], seconds, output_bytes
         )
-    with tempfile.TemporaryDirectory(prefix="admission-gateway-jq-") as directory:
-        source = _written(directory, objects)
-        # One array per object, however many values the filter has. The line end ends a comment in the filter.
-        argv = [program, "-c", f"[{binding.jq_filter}\n]", str(source)]
-        try:
-            result = await run(
-                argv,
-                environment=clean_environment(),
-                directory=directory,
-                seconds=seconds,
-                output_bytes=output_bytes,
-                kept_bytes=output_bytes,
-            )
-        except NotStartedError as error:
-            raise SnapshotError(f"binding {binding.name!r}: {error}") from None
-    if result.cause is not ExitCause.EXITED or result.code:
-        stderr = " ".join(result.stderr.decode(errors="replace").split())[:_SHOWN]
-        why = stderr or f"jq {result.cause}"
-        raise SnapshotError(f"binding {binding.name!r}: jq cannot apply its jqFilter: {why}")
-    results = [json.loads(line) for line in result.stdout.splitlines()]
-    if len(results) != len(objects):
-        raise SnapshotError(f"binding {binding.name!r}: jq cannot apply its jqFilter: its brackets do not match")
-    return [values[0] if len(values) == 1 else values or None for values in results]
-
-
-def _written(directory: str, objects: Sequence[Mapping[str, Any]]) -> Path:
-    path = Path(directory, "objects.json")
-    path.write_text("\n".join(map(json.dumps, objects)))
-    return path
-
-
-_SHOWN: Final = 300
-"""Characters of jq's error that are quoted."""
+    except JqError as error:
+        raise SnapshotError(f"binding {binding.name!r}: {error}") from None
+    for each in results:
+        if each.error:
+            raise SnapshotError(f"binding {binding.name!r}: jq cannot apply its jqFilter: {each.error}")
+    return [each.filter_result for each in results]
