@@ -2,14 +2,19 @@
 
 It is a worker of the Python SDK, and accepts all flags of such a worker's command. Exit codes: 0 stopped by
 SIGTERM, SIGINT or SIGHUP, or because a hook has changed; 1 errors in the hooks or the objects, or it cannot listen; 2 a
-file cannot be read, or wrong usage.
+file or the cluster's credentials cannot be read, or wrong usage.
 """
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
+import click
+
 from gateway.cli.options import chosen_limits
 from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
+from gateway.cluster.client import KubernetesClient
+from gateway.cluster.errors import KubeconfigError
 from gateway.hooks.server.handlers import UnservedError, serve_hooks
 from gateway.hooks.source.directory import HookDirectory
 from gateway.sources.files import SourceError
@@ -17,9 +22,23 @@ from gateway.sources.loading import load_configuration
 from gateway.transports.limits import TransportLimits
 
 
-def run(hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: tuple[str, ...], **limits: Any) -> None:
+def run(
+    hooks_dir: Path,
+    listen: str | None,
+    flags: tuple[str, ...],
+    *,
+    objects: tuple[Path, ...],
+    cluster: bool,
+    kubeconfig: Path | None,
+    **limits: Any,
+) -> None:
     """See the command."""
     (chosen,) = chosen_limits(limits, TransportLimits)
+    client = _client(kubeconfig) if cluster or kubeconfig is not None else None
+    if client is not None and objects:
+        raise click.UsageError(
+            "--objects cannot be combined with --cluster or --kubeconfig: set one source of snapshots"
+        )
     directory = HookDirectory(hooks_dir, seconds=chosen.hook_config_seconds)
     try:
         configuration = load_configuration(objects, hooks=directory)
@@ -31,6 +50,21 @@ def run(hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: t
         raise SystemExit(WRONG_CONFIGURATION)
     arguments = [*(("--listen", listen) if listen is not None else ()), *flags]
     try:
-        serve_hooks(configuration, chosen, arguments)
+        serve_hooks(configuration, chosen, arguments, client)
     except UnservedError as error:
         fail(str(error), WRONG_CONFIGURATION)
+
+
+def _client(kubeconfig: Path | None) -> KubernetesClient:
+    """A client whose credentials can be used. It is not connected: its event loop is the worker's."""
+    client = KubernetesClient(kubeconfig)
+
+    async def check() -> None:
+        await client.connect()
+        await client.close()
+
+    try:
+        asyncio.run(check())
+    except KubeconfigError as error:
+        fail(str(error), COULD_NOT)
+    return client

@@ -167,6 +167,11 @@ class TransportLimits(Bounds):
     """The timeout of a hook's ``--config``. A script takes 20 ms; an interpreter that loads a large library on a busy
     machine takes seconds."""
 
+    hook_snapshot_bytes: int = tunable(16_777_216, "Bytes of one snapshot of the cluster, in hook-worker.")
+    """The maximum size of the objects that ``hook-worker`` keeps for one ``kubernetes`` binding; beyond it there is no
+    snapshot, and calls that need it fail. It is written into a file for each call: 16 MiB are 5,000 Pods of 3 KiB, and
+    the limit of the documents of snapshots from files."""
+
     hook_output_bytes: int = 16_777_216
     """The maximum size of what one run of a hook writes to both outputs together; a hook that writes more is stopped. A
     shell with tracing (``set -x``) writes some KB; an endless loop exceeds the limit in a tenth of a second."""

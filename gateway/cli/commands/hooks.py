@@ -9,7 +9,7 @@ from gateway.cli.options import limit_options, option
 from gateway.transports.limits import TransportLimits
 
 _DIRECTORY: Final = click.Path(path_type=Path, exists=True, file_okay=False)
-_HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_seconds"})
+_HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_seconds", "hook_snapshot_bytes"})
 
 
 @click.command("hook-worker", context_settings={"ignore_unknown_options": True})
@@ -21,6 +21,12 @@ _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_
     metavar="PATH",
     help="Documents of the objects in the hooks' snapshots: a file or a directory; may be repeated.",
 )
+@option("--cluster", is_flag=True, help="Take snapshots from the cluster, with the pod's service account.")
+@option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Take snapshots from the cluster, with this kubeconfig file.",
+)
 @click.option(
     "--listen",
     envvar="ADMISSION_WORKER_LISTEN",  # of a worker: the gateway may set it when it starts this command
@@ -30,9 +36,7 @@ _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_
 )
 @limit_options(TransportLimits, names=_HOOK_LIMITS)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS OF A WORKER]...")
-def hook_worker(
-    hooks_dir: Path, objects: tuple[Path, ...], listen: str | None, flags: tuple[str, ...], **limits: Any
-) -> None:
+def hook_worker(hooks_dir: Path, listen: str | None, flags: tuple[str, ...], **values: Any) -> None:
     """Serve the hooks of a directory to gateways over gRPC, until SIGTERM, SIGINT or SIGHUP. Each binding is a policy.
     Its name is shell-operator's id of the binding: private-repo-policy-example-com for private-repo-policy.example.com.
 
@@ -43,7 +47,7 @@ def hook_worker(
     """
     from gateway.cli.hook_worker import run
 
-    run(hooks_dir, objects, listen, flags, **limits)
+    run(hooks_dir, listen, flags, **values)
 
 
 @click.command("shell-lib")

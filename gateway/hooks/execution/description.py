@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gateway.hooks.configuration.model import AdmissionBinding, HookConfiguration
+from gateway.hooks.configuration.model import AdmissionBinding, HookConfiguration, ObjectBinding
 from gateway.hooks.configuration.names import webhook_id
 from gateway.hooks.configuration.reader import read_hook_configuration
 from gateway.hooks.execution.config_run import ConfigRunError
@@ -40,12 +40,14 @@ class HookDescription(Struct, frozen=True, kw_only=True):
     """What a hook's configuration says.
 
     ``stamp`` is the described file's. ``policies`` are its bindings, by phase and by each name under which they can be
-    called. ``snapshots`` has the JSON object of each binding that includes snapshots.
+    called. ``objects`` are its ``kubernetes`` bindings. ``snapshots`` has the JSON object of each binding that includes
+    snapshots.
     """
 
     stamp: Stamp
     version: str
     policies: Mapping[tuple[Phase, str], AdmissionBinding]
+    objects: tuple[ObjectBinding, ...]
     snapshots: Mapping[tuple[Phase, str], bytes]
 
 
@@ -69,7 +71,13 @@ async def describe(path: Path, objects: Sequence[bytes], runner: HookRunner) -> 
     snapshots = await _snapshots(path, configuration, objects, runner)
     if stamp(path) != before:
         raise HookChangingError(f"hook {path} is being changed")
-    return HookDescription(stamp=before, version=version, policies=_policies(configuration), snapshots=snapshots)
+    return HookDescription(
+        stamp=before,
+        version=version,
+        policies=_policies(configuration),
+        objects=configuration.objects,
+        snapshots=snapshots,
+    )
 
 
 def _policies(configuration: HookConfiguration) -> dict[tuple[Phase, str], AdmissionBinding]:

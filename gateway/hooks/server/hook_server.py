@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from admission_worker import Limits, Worker
 from admission_worker.certificates import Tls
 from gateway.hooks.execution.description import HookDescription
 from gateway.hooks.execution.hook_file import stamp
+from gateway.hooks.server.hook_cluster import HookCluster
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -38,12 +39,21 @@ class HookServer(Worker):
         version: of all hooks together.
         hooks: by path; it stops when one of them changes.
         warnings: logged when it listens.
+        cluster: where its snapshots come from; None: it has none.
     """
 
-    def __init__(self, *, version: str, hooks: Mapping[Path, HookDescription], warnings: Sequence[str]) -> None:
+    def __init__(
+        self,
+        *,
+        version: str,
+        hooks: Mapping[Path, HookDescription],
+        warnings: Sequence[str],
+        cluster: HookCluster | None = None,
+    ) -> None:
         super().__init__(NAME, version=version)
         self._hooks = hooks
         self._warnings = warnings
+        self._cluster = cluster
         self._is_stopping = False
 
     @asynccontextmanager
@@ -55,8 +65,11 @@ class HookServer(Worker):
         tls: Tls | None = None,
         conformance: bool = False,
     ) -> AsyncIterator[str]:
-        """See Worker."""
-        async with super().serve(address, limits=limits, tls=tls, conformance=conformance) as found:
+        """See Worker. It begins to listen when the snapshots of the cluster are complete, or after a few seconds."""
+        async with (
+            self._cluster or nullcontext(),
+            super().serve(address, limits=limits, tls=tls, conformance=conformance) as found,
+        ):
             for warning in self._warnings:
                 _LOG.warning(warning)
             if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as after nohup
