@@ -122,7 +122,8 @@ class Cluster:
                 gateway.terminate()
         for obj in self._registered:
             await self.client.delete(obj)
-        assert [line for gateway in self._gateways for line in gateway.internal_errors()] == []
+        errors = [line for gateway in self._gateways for line in gateway.internal_errors()]
+        assert errors == [], errors
 
     async def enforce(self, *flags, **policies):
         """Serve these policies, and register them: one gateway, which is returned."""

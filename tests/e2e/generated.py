@@ -24,6 +24,9 @@ MUTATIONS = ("tag", "copy", "count", "data", "drop", "swap")
 REFUSALS = ("deny", "require", "break")
 OBSERVATIONS = ("warn", "pass")
 
+ERRING = "object.metadata.annotations['"
+"""How a condition begins that has an error without the annotation."""
+
 
 def _mutate(word, one, other, notes, data):
     """Change annotations and data: each of these changes nothing when it is done again."""
@@ -120,6 +123,16 @@ class WebhookSet:
             fields["reinvocationPolicy"] == "IfNeeded" and "matchConditions" in fields for _, fields in self._mutating
         )
 
+    @property
+    def may_err_later(self):
+        """Whether a mutating webhook's condition may have an error in the second round alone (a difference)."""
+        return any(map(_may_err, self._mutating))
+
+    @property
+    def may_refuse_twice(self):
+        """Whether a validating webhook's condition may refuse beside the webhook that does (a difference)."""
+        return any(map(_may_err, self._validating))
+
     def _hook(self, word, *, phase):
         """Path and fields of one webhook."""
         pick = self._random.choice
@@ -140,7 +153,7 @@ class WebhookSet:
                 f"!has(object.metadata.annotations) || !('{key}' in object.metadata.annotations)",
                 f"object.metadata.?annotations[?'{key}'].orValue('') != 'tagged'",
                 "size(object.data) < 2",
-                f"object.metadata.annotations['{key}'] != 'x'",  # an error where there is none
+                f"{ERRING}{key}'] != 'x'",
             ]
         )
 
@@ -161,6 +174,12 @@ class WebhookSet:
                 named.append(webhook(name, {"service": service}, authority, rules=CONFIG_MAPS, **fields))
             made.append(configuration(kind, self.name, *named))
         return made
+
+
+def _may_err(hook):
+    _, fields = hook
+    conditions = fields.get("matchConditions", ())
+    return fields["failurePolicy"] == "Fail" and any(each["expression"].startswith(ERRING) for each in conditions)
 
 
 def grouped(configurations):

@@ -5,12 +5,14 @@ HYPOTHESIS_PROFILE=long takes ten times as many sets.
 
 import asyncio
 import copy
+import json
 import os
 
 import pytest
 
 from tests.e2e.generated import ADDRESS, WebhookServer, WebhookSet, grouped
 from tests.e2e.objects import config_map, lasting, namespace, pod
+from tests.e2e.policies import patch
 from tests.integration.running import policy
 from tests.webhooks.native import text
 
@@ -83,6 +85,11 @@ def less_texts(reply):
     return reply.code if reply.code >= 400 else all_of(reply)
 
 
+def less_refusals(reply):
+    """The same without which of several refusals is shown."""
+    return "refused" if reply.code >= 400 else all_of(reply)
+
+
 def differences(found, index, seen):
     """What is seen directly, and in one of the other namespaces, where that is not the same; by name of the object."""
     pairs = {name: [[seen(reply) for reply in replies[each]] for each in (0, index)] for name, replies in found.items()}
@@ -103,9 +110,12 @@ async def test_the_outcome_is_that_of_webhooks_registered_directly(cluster, auth
     cases = {f"{each.name}-{index}": made for each in sets for index, made in enumerate(each.objects)}
     found = dict(zip(cases, await asyncio.gather(*(check(*case) for case in cases.items())), strict=True))
     assert differences(found, 1, all_of) == {}
-    later = tuple(each.name for each in sets if each.may_match_later)
+    later = tuple(each.name for each in sets if each.may_match_later or each.may_err_later)
+    twice = tuple(each.name for each in sets if each.may_refuse_twice)
     comparable = {name: replies for name, replies in found.items() if not name.startswith(later)}
-    assert differences(comparable, 2, less_texts) == {}
+    once = {name: replies for name, replies in comparable.items() if not name.startswith(twice)}
+    assert differences(once, 2, less_texts) == {}
+    assert differences(comparable, 2, less_refusals) == {}
     codes = [reply.code for replies in found.values() for reply in replies[0]]
     assert {200, 201, 418, 500} <= set(codes), "the sets are too tame to show anything"
 
@@ -123,3 +133,18 @@ async def test_a_policy_that_matches_only_later_is_judged_when_its_entry_is_call
     await cluster.enforce(mutating=[first, always, noting("later", isolate=True)])
     reply = await cluster.create(pod())
     assert ("first" in reply.body["metadata"]["annotations"]) is not isolate
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+async def test_an_error_in_the_second_round_refuses_if_it_is_one_of_the_registered_condition(cluster, isolate):
+    """kube-apiserver evaluates conditions again before it looks whether the webhook is to be called again."""
+
+    def condition(expression):
+        return {"matchConditions": [{"name": "c", "expression": expression}], "isolate": isolate}
+
+    named = noting("named", **condition("object.metadata.name == 'p'"))
+    erring = noting("erring", **condition("object.metadata.annotations['d'] != 'x'"))
+    await cluster.enforce(mutating=[named, erring, patch("removing", isolate=True)])
+    remove = json.dumps([{"op": "remove", "path": "/metadata/annotations/d"}])
+    reply = await cluster.create(pod(annotations={"d": "y", "removing": remove}))
+    assert reply.code == (403 if isolate else 201), reply
