@@ -13,6 +13,11 @@ is gone without that        ``GONE_SECONDS`` after the object's next change, whi
 
 So a status is written when something has changed, and never else. When it cannot be written, a note on /readyz says so,
 and nothing else changes.
+
+During an update replicas of two versions write. A condition's status and reason mean the same in both; messages may
+be worded differently, so one replica, the first of those that have looked at the object, words them: else two versions
+would overwrite each other's for as long as the update takes. Conditions of other types are kept, and so is what another
+version reports in its entry.
 """
 
 import asyncio
@@ -79,13 +84,14 @@ def entry(replica: str, generation: int, finding: Finding) -> dict[str, Any]:
     return made | {"message": finding.message[:MAX_MESSAGE]}
 
 
-def summary(generation: int, status: Mapping[str, Any], now: str) -> dict[str, Any] | None:
+def summary(generation: int, status: Mapping[str, Any], now: str, *, words: bool = True) -> dict[str, Any] | None:
     """``observedGeneration`` and ``conditions`` as they follow from the entries; None if the status has them.
 
     Args:
         generation: of the object.
         status: as it is stored, with one entry at least.
         now: a time, as Kubernetes writes it.
+        words: other messages are a reason to write.
     """
     entries = status["replicas"]
     behind = [each["name"] for each in entries if each["observedGeneration"] < generation]
@@ -93,12 +99,14 @@ def summary(generation: int, status: Mapping[str, Any], now: str) -> dict[str, A
     invalid = next((each for each in failing if each["reason"] == INVALID), None)
     waiting = f"not reported by {len(behind)} of {len(entries)} replicas: {', '.join(behind[:3])}" if behind else ""
     if invalid is not None:
-        accepted = ("False", INVALID, invalid["message"])
+        accepted = ("False", INVALID, invalid.get("message", ""))
     else:
         accepted = ("Unknown", PENDING, waiting) if behind else ("True", "Accepted", "the object has no error")
     if failing:
         first = failing[0]
-        message = f"{len(failing)} of {len(entries)} replicas do not use it; {first['name']}: {first['message']}"
+        message = (
+            f"{len(failing)} of {len(entries)} replicas do not use it; {first['name']}: {first.get('message', '')}"
+        )
         enforced = ("False", first["reason"], message)
     else:
         enforced = ("False", PENDING, waiting) if behind else ("True", ENFORCED, "all replicas use it")
@@ -108,9 +116,18 @@ def summary(generation: int, status: Mapping[str, Any], now: str) -> dict[str, A
         for kind, found in (("Accepted", accepted), ("Enforced", enforced))
     ]
     observed = min(each["observedGeneration"] for each in entries)
-    if status.get("observedGeneration") == observed and list(before.values()) == conditions:
+    written = all(_agree(before.get(each["type"]), each, words=words) for each in conditions)
+    if written and status.get("observedGeneration") == observed:
         return None
-    return {"observedGeneration": observed, "conditions": conditions}
+    own = {each["type"] for each in conditions}
+    others = [each for kind, each in before.items() if kind not in own]
+    return {"observedGeneration": observed, "conditions": conditions + others}
+
+
+def _agree(before: Mapping[str, Any] | None, condition: Mapping[str, Any], *, words: bool) -> bool:
+    if before is None or words:
+        return before == condition
+    return {**before, "message": ""} == {**condition, "message": ""}
 
 
 def _condition(
@@ -194,7 +211,8 @@ class StatusWriter:
 
     async def _write_summary(self, obj: PolicyObject) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        found = summary(obj.generation, obj.status, now)
+        looked = [each["name"] for each in obj.status["replicas"] if each["observedGeneration"] >= obj.generation]
+        found = summary(obj.generation, obj.status, now, words=self._replica == min(looked, default=self._replica))
         if found is not None:
             await self._apply(obj, found, _CONDITIONS)
 

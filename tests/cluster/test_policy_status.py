@@ -77,6 +77,41 @@ def test_a_transition_has_the_time_of_its_status():
     assert (accepted["lastTransitionTime"], enforced["lastTransitionTime"]) == (NOW, LATER)
 
 
+def test_messages_of_another_version_are_not_overwritten_by_all():
+    """Only one replica words the messages; all write what a condition is."""
+    status = {"replicas": [entry("a", 1, USED)]}
+    status |= summary(1, status, NOW)
+    for condition in status["conditions"]:
+        condition["message"] = "worded by another version"
+    assert summary(1, status, LATER, words=False) is None
+    assert summary(1, status, LATER, words=True)["conditions"][0]["message"] == "the object has no error"
+    status["replicas"].append(entry("b", 1, AWAY))
+    assert [each["reason"] for each in summary(1, status, LATER, words=False)["conditions"]] == [
+        "Accepted",
+        AWAY.reason,
+    ]
+
+
+def test_conditions_of_another_version_are_kept():
+    """One of a type that this version does not know is no reason to write, and stays when something else is."""
+    status = {"replicas": [entry("a", 1, USED)]}
+    status |= summary(1, status, NOW)
+    newer = {"type": "Newer", "status": "True", "reason": "R", "message": "", "lastTransitionTime": NOW}
+    status["conditions"].append(newer)
+    assert summary(1, status, LATER) is None
+    status["replicas"] = [entry("a", 2, AWAY)]
+    assert summary(2, status, LATER)["conditions"][2:] == [newer]
+
+
+def test_an_entry_of_another_version_is_read():
+    """With a reason that this version does not know, with fields that it does not know, and without a message."""
+    newer = {"name": "n", "observedGeneration": 1, "reason": "Newer", "newer": [1]}
+    assert conditions(1, newer, entry("a", 1, USED)) == [
+        ("True", "Accepted", "the object has no error"),
+        ("False", "Newer", "1 of 2 replicas do not use it; n: "),
+    ]
+
+
 def test_a_message_is_cut():
     """The definition has a limit."""
     assert len(entry("a", 1, Finding(reason=INVALID, message="x" * 5000))["message"]) == MAX_MESSAGE
