@@ -15,7 +15,10 @@ from gateway.caching.cache_keys import prefix_of
 from gateway.redis.sealing import Context, SealKey
 
 PREFIX: Final = "admission-gateway:v1:"
-"""The start of each of the gateway's names; ``v1`` is the version of names and contents together."""
+"""The start of each of the gateway's names; ``v1`` is the version of names and contents together.
+
+During an update two versions of the gateway use one Redis. With another ``v``, they do not share entries, and each must
+write purge markers under both names: a purge is for all replicas."""
 
 _NAMES: Final = b"cache names"
 _CONTENTS: Final = b"cache contents"
