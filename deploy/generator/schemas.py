@@ -8,7 +8,10 @@ from gateway.policies.names import dns_subdomain
 Schema = dict[str, Any]
 """An OpenAPI v3 schema."""
 
-IS_DNS_NAME: Final = "!format.dns1123Subdomain().validate(self).hasValue()"
+_DNS_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+
+IS_DNS_NAME: Final = f"self.matches('^{_DNS_LABEL}([.]{_DNS_LABEL})*$')"
+"""Not ``format.dns1123Subdomain()``, which API servers before 1.32 refuse in a definition."""
 
 ANY_OBJECT: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 

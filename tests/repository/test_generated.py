@@ -7,9 +7,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from admission_worker.samples.sample_worker import VERSION
-from deploy.generator import stale
+from deploy.generator import FOLDER, stale
+from gateway.registration.kubernetes_versions import lacking, read_version
 
 ROOT = Path(__file__).parents[2]
 WORKER = "admission/worker/v1/worker.proto"
@@ -38,6 +40,27 @@ def test_generated_messages_are_those_of_the_proto(copy, proto, tmp_path):
 def test_the_crds_are_those_of_the_readers():
     """After a change of what a Worker or a policy may hold, or of deploy/generator: `make crds`."""
     assert stale() == []
+
+
+def test_the_crds_use_what_the_oldest_release_has():
+    """An API server refuses a definition of which a rule calls what it does not know."""
+    oldest = read_version(
+        yaml.safe_load((ROOT / "deploy/chart/Chart.yaml").read_text())["kubeVersion"].removeprefix(">=")
+    )
+    rules = [rule for path in (ROOT / FOLDER).glob("*.yaml") for rule in _rules(yaml.safe_load(path.read_text()))]
+    assert oldest is not None
+    assert len(rules) > 20
+    assert [(rule, found) for rule in rules if (found := lacking(rule, oldest))] == []
+
+
+def _rules(schema):
+    """The CEL expressions in a definition."""
+    if isinstance(schema, list):
+        return [rule for each in schema for rule in _rules(each)]
+    if not isinstance(schema, dict):
+        return []
+    own = [each["rule"] for each in schema.get("x-kubernetes-validations", ()) if isinstance(each, dict)]
+    return own + _rules(list(schema.values()))
 
 
 def test_the_samples_say_the_version_of_their_sdk():
