@@ -79,10 +79,10 @@ build-migrate:
 workers-gateway: build-workers build-agnhost build-migrate jq  ## the same reviews through the gateway to the workers of all languages, new projects, agnhost, a manager
 	@$(BIN)/python -m pytest -m workers tests/workers tests/webhooks tests/migrate tests/integration -n 2 --dist loadfile --timeout 600 $(ARGS)
 
-build-apiserver:
+build-apiserver:  # KUBE=1.N.P: that release of Kubernetes instead of the one in tests/e2e/apiserver/go.mod
 	@$(MAKE) --no-print-directory -C tests/e2e/apiserver build
 
-e2e: $(VENV)/.dev build-apiserver build-agnhost  ## gateways behind a real kube-apiserver (under four minutes; building that, once, takes up to twelve)
+e2e: $(VENV)/.dev build-apiserver build-agnhost  ## gateways behind a real kube-apiserver (under four minutes; building that, once, takes up to twelve; KUBE=1.N.P: an older one)
 	@$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
 
 build-helm:

@@ -5,15 +5,30 @@ It has no controllers: no namespace is ever gone, no Deployment makes Pods.
 
 import base64
 import json
+import os
 import socket
 import ssl
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from gateway.registration.kubernetes_versions import REFERENCE, KubeVersion, read_version
 from tests.authorities import Authority
 from tests.integration.process import WAIT_SECONDS, Lines
 
 _MODULE = Path(__file__).parent / "apiserver"
+
+_KUBE = os.environ.get("KUBE", "")
+RELEASE = read_version(_KUBE) or REFERENCE
+"""Of the API server: `make e2e KUBE=1.N.P` chooses another one."""
+
+
+def since(minor, what):
+    """A mark for a test of ``what``, which the API server of 1.``minor`` was the first to have."""
+    reason = f"{what}: from Kubernetes 1.{minor} on, and the API server is {_KUBE}"
+    return pytest.mark.skipif(KubeVersion(1, minor) > RELEASE, reason=reason)
+
 
 ADMIN, JANE = "admin", "jane"
 """Bearer tokens, which are the users' names: who may do anything, and who may edit what is in namespaces."""
@@ -67,8 +82,8 @@ class ApiServer:
     """
 
     def __init__(self, directory, *flags, webhooks=None):
-        program = _MODULE / "bin/apiserver"
-        assert program.exists(), f"{program} is not there: build it with `make -C {_MODULE} build`"
+        program = _MODULE / "bin" / _KUBE / "apiserver"
+        assert program.exists(), f"{program} is not there: build it with `make build-apiserver KUBE={_KUBE}`"
         self._authority = Authority("kube-apiserver")
         self.clients = Authority("kube-apiserver's clients")
         self._ports = {kind: _reserved_port() for kind in ("token", "password")}

@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 from gateway.cluster.client import collection_path, object_path
 from gateway.lockout.catalogue import Workload, cluster_probes, workload_probes
 from gateway.lockout.registration import DNS, NETWORK
-from tests.e2e.api_server import JANE
+from tests.e2e.api_server import JANE, RELEASE
 from tests.e2e.client import JSON_PATCH, eventually
 from tests.e2e.cluster import SERVICE, SERVICE_NAMESPACE
 from tests.e2e.objects import pod
@@ -134,6 +134,7 @@ def examine(cluster, api_server, tmp_path):
 
     def examined(*flags, service, ca=None, user="admin", code=0):
         command = [COMMAND, "doctor", "--policies", cluster.policies, "--service", service, "-o", "json"]
+        command += ["--kube-version", str(RELEASE)]
         command += ["--kubeconfig", api_server.kubeconfig(tmp_path, user), *(("--ca-bundle", ca) if ca else ()), *flags]
         done = subprocess.run(command, capture_output=True, check=False, text=True)
         assert done.returncode == code, done.stderr + done.stdout

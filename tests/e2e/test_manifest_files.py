@@ -5,12 +5,14 @@ import subprocess
 
 import pytest
 
-from tests.e2e.api_server import ApiServer
+from tests.e2e.api_server import ApiServer, since
 from tests.e2e.client import Client, eventually
 from tests.e2e.objects import config_map
 from tests.e2e.policies import denies, rules
 from tests.e2e.test_rollout import labels
 from tests.integration.process import COMMAND
+
+pytestmark = since(36, "webhooks from manifest files")
 
 PROBES = {"objectSelector": {"matchLabels": {"probe": "yes"}}}
 CONFIGURATIONS = rules("validatingwebhookconfigurations", group="admissionregistration.k8s.io", operations=["CREATE"])

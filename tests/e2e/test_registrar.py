@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.e2e.api_server import JANE
+from tests.e2e.api_server import JANE, since
 from tests.e2e.client import MERGE, eventually
 from tests.e2e.cluster import SERVICE, SERVICE_NAMESPACE
 from tests.e2e.objects import config_map
@@ -212,6 +212,7 @@ async def test_the_first_replica_registers_the_gateway(registrar):
     assert gateway.metric("registration_state", state="registered") == 1
 
 
+@since(30, "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy")
 async def test_what_the_api_server_refuses_replaces_nothing(registrar):
     """The dry run says why; the good registration stays."""
     api = {"apiVersion": REGISTRATION}

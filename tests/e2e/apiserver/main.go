@@ -4,6 +4,8 @@
 //
 // DIRECTORY is etcd's. Once ready, it prints "serving https://127.0.0.1:PORT". It ends on a signal, and when its standard
 // input ends: a test run that is killed leaves no server behind.
+//
+// It compiles against every release from 1.29 on: where a signature differs between them, the type of the function decides.
 package main
 
 import (
@@ -15,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -52,7 +55,19 @@ func run(directory string, flags []string) error {
 		return err
 	}
 	go announce(ctx, "https://"+server.SecureServing.Listener.Addr().String())
-	return app.Run(ctx, server)
+	return serve(ctx, server)
+}
+
+// serve runs the API server until ctx ends. app.Run is given a channel before 1.31.
+func serve(ctx context.Context, server options.CompletedOptions) error {
+	switch run := any(app.Run).(type) {
+	case func(context.Context, options.CompletedOptions) error:
+		return run(ctx, server)
+	case func(options.CompletedOptions, <-chan struct{}) error:
+		return run(server, ctx.Done())
+	default:
+		return fmt.Errorf("app.Run is a %T", run)
+	}
 }
 
 func startEtcd(directory string) (*embed.Etcd, error) {
@@ -82,7 +97,7 @@ func configure(ctx context.Context, flags []string) (options.CompletedOptions, e
 	if err := known.Parse(flags); err != nil {
 		return options.CompletedOptions{}, err
 	}
-	if err := server.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+	if err := setFeatureGates(server); err != nil {
 		return options.CompletedOptions{}, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,11 +106,32 @@ func configure(ctx context.Context, flags []string) (options.CompletedOptions, e
 	}
 	server.SecureServing.Listener = listener
 	server.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
-	completed, err := server.Complete(ctx)
+	completed, err := complete(ctx, server)
 	if err != nil {
 		return completed, err
 	}
 	return completed, utilerrors.NewAggregate(completed.Validate())
+}
+
+// setFeatureGates applies --feature-gates, which before 1.31 was done when the flag was read: there is no such field.
+func setFeatureGates(server *options.ServerRunOptions) error {
+	registry := reflect.ValueOf(server.GenericServerRunOptions).Elem().FieldByName("ComponentGlobalsRegistry")
+	if !registry.IsValid() {
+		return nil
+	}
+	return registry.Interface().(interface{ Set() error }).Set()
+}
+
+// complete fills in the defaults. Complete is given a context from 1.32 on.
+func complete(ctx context.Context, server *options.ServerRunOptions) (options.CompletedOptions, error) {
+	switch complete := any(server.Complete).(type) {
+	case func(context.Context) (options.CompletedOptions, error):
+		return complete(ctx)
+	case func() (options.CompletedOptions, error):
+		return complete()
+	default:
+		return options.CompletedOptions{}, fmt.Errorf("ServerRunOptions.Complete is a %T", complete)
+	}
 }
 
 func announce(ctx context.Context, address string) {
