@@ -15,7 +15,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-cluster \
-  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e build-helm deploy-checks manifests kit workers-gateway proto docs crds lock clean
+  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm deploy-checks manifests kit workers-gateway proto docs crds lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -84,6 +84,12 @@ build-apiserver:  # KUBE=1.N.P: that release of Kubernetes instead of the one in
 
 e2e: $(VENV)/.dev build-apiserver build-agnhost  ## gateways behind a real kube-apiserver (under four minutes; building that, once, takes up to twelve; KUBE=1.N.P: an older one)
 	@$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
+
+e2e-beside: $(VENV)/.dev build-apiserver  ## by hand: gateways of this version beside those of another commit, PREVIOUS=COMMIT, which clients do not notice
+	@commit=$$(git rev-parse --verify --quiet "$(PREVIOUS)^{commit}") || { echo "PREVIOUS=$(PREVIOUS): expected a commit that this clone has" >&2; exit 2; }; \
+	  tree=$(CURDIR)/.run/previous/$$commit; mkdir -p $$tree; git archive $$commit | tar -x -C $$tree; \
+	  $(MAKE) --no-print-directory -C $$tree $(VENV)/.run && \
+	  PREVIOUS_TREE=$$tree $(BIN)/python -m pytest -m e2e tests/e2e/beside.py -rP --timeout 600 $(ARGS)
 
 build-helm:
 	@$(MAKE) --no-print-directory -C tests/deploy/helm build

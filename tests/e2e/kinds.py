@@ -12,14 +12,14 @@ from tests.e2e.client import eventually
 API = "admission-gateway.dev/v1alpha1"
 
 
-def definitions():
-    """The CustomResourceDefinitions as they are shipped."""
-    return [yaml.safe_load(path.read_text()) for path in sorted((ROOT / FOLDER).glob("*.yaml"))]
+def definitions(tree=ROOT):
+    """The CustomResourceDefinitions as they are shipped; ``tree`` is a checkout, such as another version's."""
+    return [yaml.safe_load(path.read_text()) for path in sorted((tree / FOLDER).glob("*.yaml"))]
 
 
-async def define(client):
+async def define(client, tree=ROOT):
     """Apply the definitions, and wait until their schemas are in force."""
-    for each in definitions():
+    for each in definitions(tree):
         reply = await client.apply(each)
         assert reply.code in {200, 201}, reply
     for probe in (worker({}), mutating({}), validating({})):

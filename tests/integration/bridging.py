@@ -18,11 +18,11 @@ _BRIDGING = re.compile(
 
 
 class Bridging(Serving):
-    """One bridge process. ``arguments`` follow ``bridge``; the port is a free one."""
+    """One bridge process. ``arguments`` follow ``bridge``; the port is a free one; ``command``: of another version."""
 
-    def __init__(self, *arguments, env=None):
+    def __init__(self, *arguments, env=None, command=COMMAND):
         self.process = subprocess.Popen(
-            [COMMAND, "bridge", *map(str, arguments)],
+            [command, "bridge", *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -66,12 +66,12 @@ class Lines:
 class Serving:
     """One gateway process. ``arguments`` follow ``serve``; the ports are free ones.
 
-    ``stderr`` is read here unless it is given.
+    ``stderr`` is read here unless it is given; ``command`` is that of another version.
     """
 
-    def __init__(self, *arguments, env=None, stderr=subprocess.PIPE):
+    def __init__(self, *arguments, env=None, stderr=subprocess.PIPE, command=COMMAND):
         self.process = subprocess.Popen(
-            [COMMAND, "serve", *map(str, arguments)],
+            [command, "serve", *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
