@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gateway.enums import StrEnum
 from gateway.lockout.probes import Probe
 from gateway.matching.equivalents import EMPTY as NO_EQUIVALENTS
-from gateway.matching.equivalents import Equivalents, ServedResource
+from gateway.matching.equivalents import SHARED_STORAGE, Equivalents, ServedResource
 from gateway.matching.outcomes import MATCHED, Matched, NotMatched, Undecidable, WrongVersion
 from gateway.matching.pipeline import Facts, match
 from gateway.matching.selectors import Labels
@@ -31,19 +31,16 @@ class Reach(StrEnum):
     NOT_CALLED = "not called"
 
 
-def _events(group: str, version: str, kind: str | None = "Event") -> ServedResource:
-    resource = GroupVersionResource(group=group, version=version, resource="events")
-    known = None if kind is None else GroupVersionKind(group=group, version=version, kind=kind)
-    return ServedResource(resource=resource, kind=known)
+def _event(group: str) -> ServedResource:
+    resource = GroupVersionResource(group=group, version="v1", resource="events")
+    return ServedResource(resource=resource, kind=GroupVersionKind(group=group, version="v1", kind="Event"))
 
 
 _EQUIVALENTS = Equivalents(
-    served=(_events("", "v1"), _events("events.k8s.io", "v1"), _events("events.k8s.io", "v1beta1", None)),
-    identities={("", "events"): "events", ("events.k8s.io", "events"): "events"},
+    served=map(_event, SHARED_STORAGE["events"]),
+    identities={(group, "events"): "events" for group in SHARED_STORAGE["events"]},
 )
-"""Of the probes' resources, those that are the same objects in another group; without a kind if only some API servers
-serve them.
-"""
+"""Of the probes' resources, those that every API server serves in two groups."""
 
 
 def reach(policy: Policy, probe: Probe, request: Request, namespaces: Mapping[str, Labels]) -> Reach:

@@ -2,22 +2,39 @@
 
 Resources are registered one after another, each with the kind of its objects, subresources on their own ("main
 resources are stored with subresource empty"). Those of one group and resource in several versions are equivalent;
-across groups, those that share an identity (deployments of apps and of extensions once did). Order of registration is
-the order in which they are tried.
+across groups, those that share an identity, which is where the API server stores them. Order of registration is the
+order in which they are tried.
 
-The API server's own table is in its memory. Here it is a value: from a test's case, from discovery in a cluster, or
-empty if it is not known.
+The API server has this table, converts, and calls each entry in a version that its rules name. The gateway cannot
+convert. If it gets another version, because the registration does not fit its policies, it must only not take that for
+"not matched". For this it needs no table of the cluster:
+
+* **Another version** is equivalent, whichever versions there are (``versions``).
+* **Another group** is equivalent if ``SHARED_STORAGE`` has it. That list is compiled into kube-apiserver
+  (``AddCohabitatingResources``). Custom resources have a table for each definition, hence no other group.
+
+Discovery is no source for the table. It lists the versions that are *served*, and the API server converts to all
+versions of a CustomResourceDefinition: a policy that names one that is not served would be bypassed. And it is read
+after a version is added, which would be a bypass until then.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gateway.review.request import GroupVersionKind, GroupVersionResource
 
 GroupResource = tuple[str, str]
 """Group and resource."""
+
+SHARED_STORAGE: Final[Mapping[str, tuple[str, ...]]] = {
+    "events": ("", "events.k8s.io"),
+    "ingresses": ("extensions", "networking.k8s.io"),
+}
+"""The groups that serve the same objects, by resource. (The others of kube-apiserver's list left ``extensions`` with
+1.16, the oldest release that the gateway registers with; ingresses left it with 1.22.)"""
 
 
 class ServedResource(Struct, frozen=True, kw_only=True):
@@ -50,7 +67,7 @@ class Equivalents:
         return _group_resource(resource) in self._known
 
     def of(self, resource: GroupVersionResource, sub_resource: str) -> tuple[ServedResource, ...]:
-        """The equivalents of ``resource`` and its subresource, in order of registration, without ``resource`` itself.
+        """The registered equivalents of ``resource`` and its subresource, in their order, without ``resource`` itself.
 
         "exclude attr.GetResource(), which we already checked"
         """
@@ -64,9 +81,16 @@ class Equivalents:
         return self._identities.get(_group_resource(resource)) or _group_resource(resource)
 
 
+def in_all_groups(resource: GroupVersionResource) -> tuple[GroupVersionResource, ...]:
+    """The resource, then the same objects in the other groups that serve them, in the same version."""
+    shared = SHARED_STORAGE.get(resource.resource, ())
+    others = (group for group in shared if resource.group in shared and group != resource.group)
+    return (resource, *(replace(resource, group=group) for group in others))
+
+
 def _group_resource(resource: GroupVersionResource) -> GroupResource:
     return resource.group, resource.resource
 
 
 EMPTY: Final = Equivalents()
-"""No resource is known to be equivalent to another."""
+"""No resource is registered."""

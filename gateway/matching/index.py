@@ -16,7 +16,7 @@ The result is that of ``by_rules`` for each policy, without the policies that do
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
-from gateway.matching.equivalents import EMPTY, Equivalents
+from gateway.matching.equivalents import EMPTY, Equivalents, in_all_groups
 from gateway.matching.outcomes import MATCHED, NotMatched, Ruled
 from gateway.matching.rules import ANY
 from gateway.matching.versions import by_rules
@@ -58,7 +58,7 @@ class RuleIndex:
 
     Args:
         policies: in chain order.
-        equivalents: the known resources that are the same in another version or group.
+        equivalents: the registered resources, if they are known.
         kept: the size of all answers.
     """
 
@@ -106,7 +106,8 @@ class RuleIndex:
 
     def _resources(self, request: Request) -> Iterator[tuple[GroupVersionResource, str]]:
         """The resources that rules are compared with: the delivered one, its equivalents, the client's own."""
-        yield request.resource, request.sub_resource
+        for resource in in_all_groups(request.resource):
+            yield resource, request.sub_resource
         for each in self._equivalents.of(request.resource, request.sub_resource):
             yield each.resource, request.sub_resource
         if self._has_exact:

@@ -6,12 +6,13 @@
   matches any of the equivalent resources": the rules in order, for each the equivalents in order of registration. The
   first match gives the resource and the kind. The delivered object is not of that kind, and only the API server can
   convert it: WrongVersion.
-* If the table of equivalents does not have the resource: the same group and resource in a version that the rules do not
-  name is WrongVersion too, never "not matched", so that a client cannot bypass the policy with another version.
+* If the table of equivalents does not have the resource, as in the gateway: the same resource in a version that the
+  rules do not name is WrongVersion too, in each group that serves it, never "not matched", so that a client cannot
+  bypass the policy with another version.
 """
 
 from gateway.gotypes.meta import group_version
-from gateway.matching.equivalents import Equivalents
+from gateway.matching.equivalents import Equivalents, in_all_groups
 from gateway.matching.outcomes import MATCHED, RULES, Matched, NotMatched, WrongVersion
 from gateway.matching.rules import Matcher, is_namespace, matches, matches_any_version
 from gateway.policies.model import MatchPolicy, Policy, Rule
@@ -26,8 +27,9 @@ def by_rules(policy: Policy, request: Request, equivalents: Equivalents) -> Matc
         return MATCHED
     if equivalents.knows(request.resource):
         return _equivalent(policy, request, equivalents)
-    if _any(policy.rules, request, request.resource, request.sub_resource, matcher=matches_any_version):
-        return _wrong_version(policy, request, request.resource, None)
+    for each in in_all_groups(request.resource):
+        if _any(policy.rules, request, each, request.sub_resource, matcher=matches_any_version):
+            return _wrong_version(policy, request, request.resource, None)
     return RULES
 
 
@@ -74,8 +76,8 @@ def _wrong_version(
         resource=resource,
         kind=kind,
         message=(
-            f"policy {policy.name} was delivered {came}, {wanted}; add that version to its rules, or give it an entry "
-            "of its own (isolate: true)"
+            f"policy {policy.name} was delivered {came}, {wanted}; add that group and version to its rules, or "
+            "give it an entry of its own (isolate: true)"
         ),
     )
 

@@ -116,6 +116,17 @@ def test_an_object_that_the_api_server_would_convert_is_not_decided(reviewed, no
     assert "WRONG_VERSION" not in done.out + done.err
 
 
+def test_an_event_of_the_other_group_is_not_taken_for_another_resource(reviewed, no_consumer, file):
+    """The API server would convert it to the core group, and call the policy."""
+    review = json.loads(CREATE)
+    resource = {"group": "events.k8s.io", "version": "v1", "resource": "events"}
+    review["request"] |= {"resource": resource, "requestResource": resource}
+    rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["events"]}
+    done = reviewed(no_consumer(rules=[rule]), "--phase", "validate", file(json.dumps(review)))
+    assert done.code == COULD_NOT
+    assert "matches events in v1, but the review has it in events.k8s.io/v1" in done.err
+
+
 # -------------------------------------------------------------------------------------- the examples, in full
 
 

@@ -21,11 +21,23 @@ from tests.world import condition, policy, request, when_authorized
 pytestmark = pytest.mark.property
 
 TRAFFIC = st.sampled_from([decode(each.body) for each in recordings()])
-ENTRIES = ["pods", "pods/*", "*/status", "configmaps", "*", "deployments", "*/*", "namespaces", "deployments/scale"]
+ENTRIES = [
+    "pods",
+    "pods/*",
+    "*/status",
+    "configmaps",
+    "events",
+    "*",
+    "deployments",
+    "*/*",
+    "namespaces",
+    "deployments/scale",
+]
+GROUPS = ["", "apps", "events.k8s.io", "*"]
 RULES = st.builds(
     Rule,
     operations=st.lists(st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT", "*"]), min_size=1).map(tuple),
-    api_groups=st.lists(st.sampled_from(["", "apps", "*"]), min_size=1).map(tuple),
+    api_groups=st.lists(st.sampled_from(GROUPS), min_size=1).map(tuple),
     api_versions=st.lists(st.sampled_from(["v1", "v2", "*"]), min_size=1).map(tuple),
     resources=st.lists(st.sampled_from(ENTRIES), min_size=1).map(tuple),
     scope=st.sampled_from(list(Scope)),

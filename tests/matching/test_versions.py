@@ -83,10 +83,41 @@ def test_a_wrong_version_matters_only_to_a_policy_that_would_judge():
     assert outcome([deletes], on) == NotMatched(why="rules")
 
 
-def test_another_group_is_another_resource_until_the_equivalents_are_known():
-    """Only the API server can say which groups serve the same resource."""
-    assert outcome([rule()], about("extensions", "v1beta1")) == NotMatched(why="rules")
-    assert isinstance(outcome([rule()], about("extensions", "v1beta1"), TABLE), WrongVersion)
+def events(group, version="v1", **members):
+    return about(group, version, "events", **members)
+
+
+@pytest.mark.parametrize(("named", "came"), [("", "events.k8s.io"), ("events.k8s.io", "")])
+@pytest.mark.parametrize("sub", ["", "status"])
+def test_the_same_objects_in_another_group_are_a_failure_not_a_mismatch(named, came, sub):
+    """What kube-apiserver stores once and serves in two groups, in any version of them, is no way around the policy."""
+    rules = [rule((named,), ("v1",), ("events/*",))]
+    for version in ("v1", "v1beta1"):
+        result = outcome(rules, events(came, version, sub=sub))
+        assert isinstance(result, WrongVersion)
+        assert (result.resource, result.kind) == (resource(came, version, "events"), None)
+        assert "add that group and version to its rules" in result.message
+
+
+@pytest.mark.parametrize(
+    ("rules", "on"),
+    [
+        ([rule()], about("extensions", "v1beta1")),
+        ([rule(("",), resources=("events",))], events("events.example.com")),
+        ([rule(("events.example.com",), resources=("events",))], events("")),
+        ([rule(("",), resources=("events",))], events("events.k8s.io", sub="status")),
+        ([rule(("",), resources=("pods",))], about("events.k8s.io", "v1", "pods")),
+    ],
+    ids=["of a release before 1.16", "a custom resource", "a rule of one", "a subresource", "of that group"],
+)
+def test_any_other_group_is_another_resource(rules, on):
+    """A custom resource has its own table in the API server, whatever its name."""
+    assert outcome(rules, on) == NotMatched(why="rules")
+
+
+def test_another_group_is_not_matched_under_exact():
+    """The client's own resource counts."""
+    assert outcome([rule(("",), resources=("events",))], events("events.k8s.io"), **EXACT) == NotMatched(why="rules")
 
 
 # --------------------------------------------------------------------------------------------- with a table
@@ -124,6 +155,11 @@ def test_the_kind_is_that_of_the_subresource():
 def test_what_the_table_does_not_list_is_not_matched(on, rules):
     """It speaks of the resource, so what it does not say is not so: as kube-apiserver, which has no other table."""
     assert outcome(rules, on, TABLE) == NotMatched(why="rules")
+
+
+def test_the_table_says_which_groups_serve_the_same_objects():
+    """The API server's identities."""
+    assert isinstance(outcome([rule()], about("extensions", "v1beta1"), TABLE), WrongVersion)
 
 
 def test_a_resource_of_which_the_table_does_not_speak_is_as_without_a_table():
