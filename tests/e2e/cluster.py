@@ -150,6 +150,10 @@ class Cluster:
         """
         for obj in await asyncio.to_thread(self._render, port, *flags):
             await self.apply_webhooks(obj, self.namespace, self.other, *others)
+        await self.webhooks_in_force()
+
+    async def webhooks_in_force(self):
+        """Wait until all webhooks that are registered by now are in force."""
         self._registered += await _in_force(self.client, f"{self.namespace}-{len(self._registered)}")
 
     async def register_everywhere(self, port, *flags):
@@ -168,7 +172,7 @@ class Cluster:
         self._registered += await _in_force(self.client, f"{self.namespace}-removed")
 
     async def apply_webhooks(self, obj, *namespaces):
-        """Register webhooks for these namespaces; what is in force is only known after ``register``."""
+        """Register webhooks for these namespaces; see ``webhooks_in_force``."""
         selected = {"key": _NAME_LABEL, "operator": "In", "values": list(namespaces)}
         for webhook in obj["webhooks"]:
             webhook.setdefault("namespaceSelector", {}).setdefault("matchExpressions", []).append(selected)

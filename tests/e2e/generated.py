@@ -13,8 +13,9 @@ import ssl
 from aiohttp import web
 
 from tests.e2e.cluster import HOST, SERVICE, SERVICE_NAMESPACE
+from tests.e2e.objects import namespace
 from tests.e2e.policies import CONFIG_MAPS
-from tests.webhooks.native import configuration, webhook
+from tests.webhooks.native import configuration, text, webhook
 
 KEYS = "abcd"
 SET = "e2e.example.com/set"
@@ -94,10 +95,14 @@ class WebhookServer:
     async def _judge(self, request):
         review = json.loads(await request.read())
         called = review.pop("request")
-        response = _response(*request.path.strip("/").split("/"), called["object"])
+        response = self.respond(request.path.strip("/"), called)
         if response is None:
             return web.Response(status=500, text="broken")
         return web.json_response(review | {"response": {"uid": called["uid"]} | response})
+
+    def respond(self, path, called):
+        """The response to a request, without its uid; None: an HTTP error."""
+        return _response(*path.split("/"), called["object"])
 
 
 class WebhookSet:
@@ -204,3 +209,25 @@ def grouped(configurations):
 
 ADDRESS = f"{HOST}:{{port}}=127.0.0.1:{{port}}"
 """What ``--resolve`` needs, so that the gateway finds the server as kube-apiserver does."""
+
+
+async def register_three_ways(cluster, server, native, *flags):
+    """Register native configurations directly, isolated behind the gateway, and grouped, for a namespace each. Returns
+    the namespaces.
+    """
+    where = [cluster.other, cluster.namespace, f"{cluster.namespace}-grouped"]
+    for name in (where[0], where[2]):
+        assert (await cluster.client.create(namespace(name))).code == 201
+    documents = []
+    for obj, name in ((obj, name) for name in where[1:] for obj in native):
+        named = copy.deepcopy(obj)
+        for hook in named["webhooks"]:
+            hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": name}}
+        documents.append(named)
+    isolated, together = documents[: len(native)], documents[len(native) :]
+    cluster.policies.write_text(text(*isolated, *grouped(together)))
+    gateway = await cluster.start("--resolve", ADDRESS.format(port=server.port), *flags)
+    for obj in native:
+        await cluster.apply_webhooks(copy.deepcopy(obj), where[0])
+    await cluster.register(gateway.port, where[2])
+    return where

@@ -4,17 +4,15 @@ HYPOTHESIS_PROFILE=long takes ten times as many sets.
 """
 
 import asyncio
-import copy
 import json
 import os
 
 import pytest
 
-from tests.e2e.generated import ADDRESS, WebhookServer, WebhookSet, grouped
-from tests.e2e.objects import config_map, lasting, namespace, pod
+from tests.e2e.generated import WebhookServer, WebhookSet, register_three_ways
+from tests.e2e.objects import config_map, lasting, pod
 from tests.e2e.policies import patch
 from tests.integration.running import policy
-from tests.webhooks.native import text
 
 SETS = 500 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 50
 
@@ -33,27 +31,6 @@ _OF_THE_GATEWAY = "could not judge this request"
 async def server(ca_file):
     async with WebhookServer((ca_file.with_name("tls.crt"), ca_file.with_name("tls.key"))) as started:
         yield started
-
-
-async def register(cluster, authority, server, sets):
-    """All sets, in three namespaces: directly, isolated behind the gateway, and grouped. Returns the namespaces."""
-    where = [cluster.other, cluster.namespace, f"{cluster.namespace}-grouped"]
-    for name in (where[0], where[2]):
-        assert (await cluster.client.create(namespace(name))).code == 201
-    native = [obj for each in sets for obj in each.native(authority, server.port)]
-    documents = []
-    for obj, name in ((obj, name) for name in where[1:] for obj in native):
-        named = copy.deepcopy(obj)
-        for hook in named["webhooks"]:
-            hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": name}}
-        documents.append(named)
-    isolated, together = documents[: len(native)], documents[len(native) :]
-    cluster.policies.write_text(text(*isolated, *grouped(together)))
-    gateway = await cluster.start("--resolve", ADDRESS.format(port=server.port))
-    for obj in native:
-        await cluster.apply_webhooks(copy.deepcopy(obj), where[0])
-    await cluster.register(gateway.port, where[2])
-    return where
 
 
 async def outcome(cluster, where, name, made):
@@ -100,7 +77,8 @@ def differences(found, index, seen):
 async def test_the_outcome_is_that_of_webhooks_registered_directly(cluster, authority, server, first):
     """Of creating an object, and of changing it: code, reason, message, warnings, and what is stored."""
     sets = [WebhookSet(seed) for seed in range(first, first + SIDE_BY_SIDE)]
-    where = await register(cluster, authority, server, sets)
+    native = [obj for each in sets for obj in each.native(authority, server.port)]
+    where = await register_three_ways(cluster, server, native)
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def check(name, made):
