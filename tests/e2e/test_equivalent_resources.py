@@ -138,7 +138,9 @@ class Recorder(WebhookServer):
         self.calls = defaultdict(list)
 
     def respond(self, path, called):
-        """Allow, and if it is mutating, note the version of the object."""
+        """Allow, and if it is mutating, note the version of the object; or convert objects."""
+        if path == "convert":
+            return converted(called)
         self.calls[called["namespace"], path].append(shown(called))
         allowed = {"allowed": True}
         obj = called["object"]
@@ -155,6 +157,14 @@ class Recorder(WebhookServer):
         return {(named(each["requestResource"]), named(each["resource"])) for each in calls}
 
 
+def converted(called):
+    """The response of a conversion webhook that labels objects with their version."""
+    api = called["desiredAPIVersion"]
+    labels = {"labels": {"version": api.rpartition("/")[2]}}
+    objects = [each | {"apiVersion": api, "metadata": each["metadata"] | labels} for each in called["objects"]]
+    return {"convertedObjects": objects, "result": {"status": "Success"}}
+
+
 def shown(called):
     """What of a request depends on versions."""
     members = ("kind", "resource", "subResource", "requestKind", "requestResource", "requestSubResource", "operation")
@@ -166,14 +176,18 @@ def named(resource):
     return f"{resource['group']}/{resource['version']}"
 
 
+def by_service(path, port):
+    return {"service": {"namespace": SERVICE_NAMESPACE, "name": SERVICE, "path": path, "port": port}}
+
+
 def native(cluster, authority, server, hooks):
     """The webhooks of both phases."""
 
     def made(kind, prefix):
         webhooks = []
         for key, fields in hooks.items():
-            service = {"namespace": SERVICE_NAMESPACE, "name": SERVICE, "path": f"/{prefix}-{key}", "port": server.port}
-            webhooks.append(webhook(f"{prefix}-{key}.{GROUP}", {"service": service}, authority, **fields))
+            client = by_service(f"/{prefix}-{key}", server.port)
+            webhooks.append(webhook(f"{prefix}-{key}.{GROUP}", client, authority, **fields))
         return configuration(kind, f"{cluster.namespace}-versions", *webhooks)
 
     return [made("Mutating", "m"), made("Validating", "v")]
@@ -259,14 +273,34 @@ async def test_of_several_versions_in_its_rules_a_grouped_policy_may_get_another
     assert delivered == [["v1", "v1alpha1"], ["v1", "v1alpha1"], ["v1alpha1", "v1alpha1"]]
 
 
+async def test_a_grouped_policy_selects_by_the_labels_of_the_converted_object(cluster, authority, server):
+    """A webhook by those that the client sent. They differ only if a conversion webhook changes them."""
+    hooks = {
+        version: {"rules": customs("v1", kind="tags"), "objectSelector": {"matchLabels": {"version": version}}}
+        for version in ("v1", "v1beta1")
+    }
+    made = definition("Tag", "v1beta1", "v1")
+    bundle = {"caBundle": base64.b64encode(authority.pem).decode()}
+    conversion = {"clientConfig": by_service("/convert", server.port) | bundle, "conversionReviewVersions": ["v1"]}
+    made["spec"]["conversion"] = {"strategy": "Webhook", "webhook": conversion}
+    await define(cluster.client, made)
+    where = await register_three_ways(cluster, server, native(cluster, authority, server, hooks), *SERIAL)
+    for each in where:
+        obj = custom("Tag", "v1beta1", each)
+        obj["metadata"]["labels"] = {"version": "v1beta1"}
+        assert (await cluster.client.create(obj)).code == 201
+    called = [[version for version in hooks if server.calls[each, f"v-{version}"]] for each in where]
+    assert called == [["v1beta1"], ["v1beta1"], ["v1"]]
+    await cluster.client.delete(made)
+
+
 async def test_no_registration_is_a_way_around_a_policy(cluster, authority):
     """One that names every group and version delivers what the policies do not name: refused, never "not matched"."""
     await define(cluster.client, definition("Gadget", "v1beta1", "v1"))
     cluster.write(validating=[judge(rules=customs("v1")), judge("events", rules=rules("events"))])
     gateway = await cluster.start()
-    service = {"namespace": SERVICE_NAMESPACE, "name": SERVICE, "path": "/validate", "port": gateway.port}
     matched = rules("gadgets", "events", group="*", version="*")
-    hook = webhook("all.example.com", {"service": service}, authority, rules=matched)
+    hook = webhook("all.example.com", by_service("/validate", gateway.port), authority, rules=matched)
     await cluster.apply_webhooks(configuration("Validating", f"{cluster.namespace}-all", hook), cluster.namespace)
     await cluster.webhooks_in_force()
     for obj in (custom("Gadget", "v1", cluster.namespace), event("", cluster.namespace)):
