@@ -235,6 +235,11 @@ _FIXED: Final = (
         names=("KEPT_SECONDS", "KEPT_POLICIES"),
     ),
     _Fixed(
+        title="Registered entries",
+        module="gateway.registration.registered_entries",
+        names=("MAX_ANNOTATION_BYTES",),
+    ),
+    _Fixed(
         title="Registration objects", module="gateway.registration.webhook_configurations", names=("MAX_OBJECT_BYTES",)
     ),
     _Fixed(

@@ -71,6 +71,7 @@ def chosen_settings(policies: tuple[Path, ...], values: dict[str, Any]) -> tuple
         cluster=cluster,
         kubeconfig=values["kubeconfig"],
         cluster_policies=values["cluster_policies"],
+        registration_name=values["name"],
         registration=_registration(values),
         redis=values["redis"] or "",
         seal_key_file=values["seal_key_file"],
@@ -153,7 +154,6 @@ def _registration(values: dict[str, Any]) -> RegistrationSettings | None:
     if service is None:
         raise click.UsageError("--register requires --service: the Service by which kube-apiserver calls the gateway")
     return RegistrationSettings(
-        name=values["name"],
         service=service,
         ca_bundle=values["ca_bundle"] or of_shell_operator.ca,
         excluded_namespaces=values["exclude_namespace"],

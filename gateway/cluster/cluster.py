@@ -1,6 +1,7 @@
 """What one gateway does with the Kubernetes API: its client, and the tasks that use it for as long as it serves."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +9,7 @@ from gateway.certificates.rotation import service_names
 from gateway.cluster.certificate_secret import CertificateSecret
 from gateway.cluster.client import KubernetesClient
 from gateway.cluster.facts import ClusterFacts
+from gateway.cluster.registered_objects import RegisteredObjects
 from gateway.cluster.webhook_probe import ProbeResult, WebhookProbe
 from gateway.policies.workers.targets import ServiceReference
 from gateway.telemetry.metrics import Metrics
@@ -19,7 +21,8 @@ from gateway.telemetry.table import (
 )
 
 _FIRST_LIST_SECONDS: Final = 3.0
-"""How long a start waits for the list of namespaces: 10,000 take one second. Without it, a review looks up its own."""
+"""How long a start waits for the list of namespaces: 10,000 take one second. Without it, a review looks up its own. As
+long it waits for what is registered; without it, old paths are known by the entries' names only."""
 
 
 class Cluster:
@@ -28,6 +31,7 @@ class Cluster:
     Args:
         kubeconfig: a kubeconfig file; None: the pod's service account.
         metrics: the gateway's.
+        registration: the name of the webhook configurations that register the gateway.
         service: the gateway's Service, which is probed; None: there is none, or it is not known.
         tls_secret: namespace and name of the Secret with the certificate; None: it comes from elsewhere. It needs
             ``service``.
@@ -39,6 +43,7 @@ class Cluster:
         kubeconfig: Path | None,
         metrics: Metrics,
         *,
+        registration: str,
         service: ServiceReference | None = None,
         tls_secret: tuple[str, str] | None = None,
         probe_handshake: bool = True,
@@ -47,6 +52,7 @@ class Cluster:
         self._metrics = metrics
         self.client = KubernetesClient(kubeconfig)
         self.facts = ClusterFacts(self.client, metrics)
+        self.registered = RegisteredObjects(self.client, registration)
         self._tasks: list[asyncio.Task[None]] = []
         self.probe: WebhookProbe | None = None
         self.certificate: CertificateSecret | None = None
@@ -64,10 +70,13 @@ class Cluster:
             KubeconfigError: there are no credentials.
         """
         await self.client.connect()
-        for each in (self.facts, self.certificate, self.probe):
+        for each in (self.facts, self.registered, self.certificate, self.probe):
             if each is not None:
                 self._tasks.append(asyncio.create_task(each.run()))
-        await self.facts.synced(_FIRST_LIST_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FIRST_LIST_SECONDS):
+                await self.facts.synced()
+                await self.registered.synced()
 
     async def stop(self) -> None:
         """End the tasks, and close the connections."""
@@ -79,7 +88,7 @@ class Cluster:
     @property
     def note(self) -> str | None:
         """Why what is known of the cluster may be out of date, for /readyz; None if it is not."""
-        problem = self.facts.note
+        problem = self.facts.note or self.registered.note
         return None if problem is None else f"what is known of the cluster may be out of date: {problem}"
 
     def look(self) -> None:

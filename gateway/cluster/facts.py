@@ -63,12 +63,9 @@ class ClusterFacts:
             for task in self._tasks:
                 task.cancel()
 
-    async def synced(self, seconds: float) -> None:
-        """Wait until all namespaces are known, or for so long: then they are looked up one by one."""
-        try:
-            await asyncio.wait_for(self._reflector.synced.wait(), seconds)
-        except TimeoutError:
-            return
+    async def synced(self) -> None:
+        """Wait until all namespaces are known; before, they are looked up one by one."""
+        await self._reflector.synced.wait()
 
     def look_up(self, lookup: Lookup, found: Callable[[Fact], None]) -> None:
         """See FactSource."""

@@ -3,7 +3,8 @@
 =====================  ======================================================================================
 flag                   needs
 =====================  ======================================================================================
-``--cluster``          get, list and watch Namespaces; create SubjectAccessReviews
+``--cluster``          get, list and watch Namespaces; create SubjectAccessReviews; list and watch both webhook
+                       configurations of the registration's name
 ``--cluster-policies`` list and watch the gateway's three kinds
 ``--register``         create both webhook configurations, get and update those of its name; Leases in its
                        namespace
@@ -28,7 +29,11 @@ class _Need(NamedTuple):
 
 
 _NEEDS: Final[dict[str, tuple[_Need, ...]]] = {
-    "--cluster": (_Need(_READ, "", "namespaces"), _Need(("create",), "authorization.k8s.io", "subjectaccessreviews")),
+    "--cluster": (
+        _Need(_READ, "", "namespaces"),
+        _Need(("create",), "authorization.k8s.io", "subjectaccessreviews"),
+        *(_Need(("list", "watch"), _WEBHOOKS, resource, named=True) for resource in RESOURCES.values()),
+    ),
     "--cluster-policies": tuple(
         _Need(("list", "watch"), _OWN, resource)
         for resource in ("workers", "mutatingpolicyconfigurations", "validatingpolicyconfigurations")

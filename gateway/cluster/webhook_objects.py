@@ -13,6 +13,14 @@ from msgspec import Struct
 from gateway.cluster.client import JSON, METADATA, collection_path, object_path
 from gateway.cluster.election import Sender
 from gateway.cluster.errors import ApiError
+from gateway.registration.registered_entries import (
+    ANNOTATION,
+    MAX_ANNOTATION_BYTES,
+    RegisteredEntries,
+    decode,
+    encode,
+    with_kept,
+)
 
 RESOURCES: Final = {
     "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
@@ -54,7 +62,7 @@ class ObjectChange(Struct, frozen=True, kw_only=True):
         if dry_run:
             query["dryRun"] = "All"
         if self.live is None:
-            return await client.send("POST", collection_path(*_GROUP, RESOURCES[self.kind]), self.body, query=query)
+            return await client.send("POST", webhooks_collection(self.kind), self.body, query=query)
         return await client.send("PUT", webhooks_path(self.kind, self.name), self.body, query=query)
 
     def alters(self, result: Any) -> bool:
@@ -65,6 +73,11 @@ class ObjectChange(Struct, frozen=True, kw_only=True):
         return _webhooks(result) != _webhooks(self.live) or any(
             (result["metadata"].get(key) or {}) != (self.live["metadata"].get(key) or {}) for key in keys
         )
+
+
+def webhooks_collection(kind: str) -> str:
+    """The path of all webhook configurations of a kind."""
+    return collection_path(*_GROUP, RESOURCES[kind])
 
 
 def webhooks_path(kind: str, name: str) -> str:
@@ -89,12 +102,18 @@ async def change(client: Sender, desired: Mapping[str, Any], owner: str, *, keep
     kind, name = desired["kind"], desired["metadata"]["name"]
     live = await _get(client, kind, name)
     if live is None:
-        body = {**desired, "metadata": {"name": name, "annotations": {OWNER: owner}}}
+        annotations = {**_annotations(desired), OWNER: owner}
+        body = {**desired, "metadata": {"name": name, "annotations": annotations}}
         return ObjectChange(kind=kind, name=name, live=None, body=body)
     _check_owner(live, owner)
     kept = {key: value for key, value in live["metadata"].items() if key != "managedFields"}
-    annotations = {**(kept.get("annotations") or {}), OWNER: owner}
-    wanted = _with_kept(_webhooks(desired), _webhooks(live)) if keep else _webhooks(desired)
+    others = {key: value for key, value in _annotations(live).items() if key != ANNOTATION}
+    own = _annotations(desired)
+    wanted = _webhooks(desired)
+    if keep:
+        wanted = _with_kept(wanted, _webhooks(live))
+        own = _with_kept_entries(own, _annotations(live), {each["name"] for each in wanted})
+    annotations = {**others, **own, OWNER: owner}
     webhooks = _with_bundles(wanted, _webhooks(live))
     body = {**desired, "metadata": {**kept, "annotations": annotations}, "webhooks": webhooks}
     return ObjectChange(kind=kind, name=name, live=live, body=body)
@@ -111,7 +130,7 @@ async def _get(client: Sender, kind: str, name: str, accept: str = JSON) -> Any:
 
 def _check_owner(live: Mapping[str, Any], owner: str) -> None:
     """One that `render` registered has no annotation: it is the gateway's if all of it leads to the gateway."""
-    named = (live["metadata"].get("annotations") or {}).get(OWNER)
+    named = _annotations(live).get(OWNER)
     owners = {named} if named else {_service(each) for each in _webhooks(live)}
     if not owners <= {owner}:
         others = ", ".join(sorted(each or "a URL" for each in owners - {owner}))
@@ -137,6 +156,23 @@ def _with_kept(desired: list[Any], live: list[Any]) -> list[Any]:
     return made
 
 
+def _with_kept_entries(desired: Mapping[str, str], live: Mapping[str, str], names: set[str]) -> Mapping[str, str]:
+    """The annotation with the entries of the webhooks that stay, as far as they are known and there is room."""
+    if ANNOTATION not in live:
+        return desired
+    wanted = decode(desired[ANNOTATION]) if ANNOTATION in desired else RegisteredEntries()
+    value = encode(with_kept(wanted, _decoded(live[ANNOTATION]), names))
+    return {**desired, ANNOTATION: value} if len(value) <= MAX_ANNOTATION_BYTES else desired
+
+
+def _decoded(value: str) -> RegisteredEntries:
+    try:
+        return decode(value)
+    except ValueError:
+        # An edit, which is undone.
+        return RegisteredEntries()
+
+
 def _with_bundles(desired: list[Any], live: list[Any]) -> list[Any]:
     """The webhooks with the live caBundle, where they have none: of the same name, or the only one that there is."""
     bundles = {each["name"]: each["clientConfig"].get("caBundle") for each in live}
@@ -150,6 +186,10 @@ def _with_bundles(desired: list[Any], live: list[Any]) -> list[Any]:
         else:
             made.append(webhook)
     return made
+
+
+def _annotations(obj: Mapping[str, Any]) -> Mapping[str, str]:
+    return obj["metadata"].get("annotations") or {}
 
 
 def _webhooks(obj: Mapping[str, Any]) -> list[Any]:

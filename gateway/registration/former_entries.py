@@ -23,14 +23,19 @@ of its names comes back as another policy's).
 The gateway matches what they judge. An isolated policy is matched by the API server, by its registered rules, selectors
 and conditions; the gateway matches what has changed of these. If all policies of an entry were removed, none is left to
 refuse what comes to its path.
+
+A gateway that was not there when an entry was registered learns its policies from the registration
+(``registered_entries``). It does not know what else they were, so it matches an isolated one as any other.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.registration.entries import Entries, Entry
+from gateway.registration.registered_entries import RegisteredEntries
 
 
 class FormerEntry(Struct, frozen=True, kw_only=True):
@@ -84,11 +89,11 @@ def former_entries(
         after: the configuration that replaces it, and its entries.
     """
     current = {(phase, entry.name, entry.revision) for phase in Phase for entry in after[1].of(phase)}
-    successors: dict[Phase, dict[str, list[str]]] = {phase: {} for phase in Phase}
-    for phase, old in successors.items():
-        found = predecessors(before[0].policies(phase), after[0].policies(phase), after[1].of(phase))
-        for name, predecessor in found.items():
-            old.setdefault(predecessor, []).append(name)
+    successors = {}
+    for phase in Phase:
+        # One without rules was in no entry: when it has some, it comes as a new one does.
+        earlier = [policy for policy in before[0].policies(phase) if policy.rules]
+        successors[phase] = _successors(earlier, after[0].policies(phase), after[1].of(phase))
     made: dict[tuple[Phase, str, str], FormerEntry] = {}
     for each in (*(_of(entry) for phase in Phase for entry in before[1].of(phase)), *former):
         if each.key not in current and each.key not in made:
@@ -99,16 +104,60 @@ def former_entries(
     return tuple(made.values())
 
 
-def predecessors(before: Sequence[Policy], after: Sequence[Policy], entries: Iterable[Entry]) -> Mapping[str, str]:
+def learnt_entries(
+    phase: Phase, registered: RegisteredEntries, after: tuple[Configuration, Entries]
+) -> tuple[FormerEntry, ...]:
+    """The registered entries of a phase that are not the configuration's, as if it had replaced theirs.
+
+    Args:
+        phase: the phase.
+        registered: its registered entries.
+        after: the configuration in force, and its entries.
+    """
+    successors = _successors(registered.policies, after[0].policies(phase), after[1].of(phase))
+    current = {(entry.name, entry.revision) for entry in after[1].of(phase)}
+    return tuple(
+        FormerEntry(
+            phase=phase,
+            name=name,
+            revision=revision,
+            policies=frozenset(name for policy in members for name in successors.get(policy, ())),
+        )
+        for (name, revision), members in registered.entries.items()
+        if (name, revision) not in current
+    )
+
+
+class _Named(Protocol):
+    """A policy, as far as it is known of a registration."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def qualified_name(self) -> str:
+        """With that of its configuration."""
+
+
+def _successors(
+    before: Sequence[_Named], after: Sequence[Policy], entries: Iterable[Entry]
+) -> Mapping[str, Sequence[str]]:
+    """The qualified names after of each one before."""
+    found: dict[str, list[str]] = {}
+    for name, predecessor in predecessors(before, after, entries).items():
+        found.setdefault(predecessor, []).append(name)
+    return found
+
+
+def predecessors(before: Sequence[_Named], after: Sequence[Policy], entries: Iterable[Entry]) -> Mapping[str, str]:
     """The predecessor of each policy that has one: qualified names after to those before.
 
     Args:
-        before: the policies of a phase, in chain order.
+        before: the policies of a phase that were in an entry, in chain order.
         after: those that replace them.
         entries: the entries of these.
     """
-    # One without rules was in no entry: when it has some, it comes as a new one does.
-    before = [policy for policy in before if policy.rules]
     old, new = {policy.qualified_name for policy in before}, {policy.qualified_name for policy in after}
     found = {name: name for name in old & new}
     for grouped in (_by_name, _by_place):
@@ -129,22 +178,22 @@ def _of(entry: Entry) -> FormerEntry:
     )
 
 
-_Grouping = Callable[[Iterable[Policy], Mapping[str, str]], dict[str, list[str]]]
+_Grouping = Callable[[Iterable[_Named], Mapping[str, str]], dict[str, list[str]]]
 
 
-def _pair(grouped: _Grouping, before: Iterable[Policy], after: Iterable[Policy], found: dict[str, str]) -> None:
+def _pair(grouped: _Grouping, before: Iterable[_Named], after: Iterable[_Named], found: dict[str, str]) -> None:
     """Make the first policy that has gone the predecessor of the first that has come, and so on, in each group."""
     gone, come = grouped(before, {name: name for name in found.values()}), grouped(after, found)
     for key, names in gone.items():
         found.update(zip(come.get(key, ()), names, strict=False))
 
 
-def _in_order(policies: Iterable[Policy], known: Mapping[str, str]) -> dict[str, list[str]]:
+def _in_order(policies: Iterable[_Named], known: Mapping[str, str]) -> dict[str, list[str]]:
     """The policies that are not known, in their order."""
     return {"": [policy.qualified_name for policy in policies if policy.qualified_name not in known]}
 
 
-def _by_name(policies: Iterable[Policy], known: Mapping[str, str]) -> dict[str, list[str]]:
+def _by_name(policies: Iterable[_Named], known: Mapping[str, str]) -> dict[str, list[str]]:
     """The policies that are not known, by their names, each of which only one of them has."""
     names: dict[str, list[str]] = {}
     for policy in policies:
@@ -153,7 +202,7 @@ def _by_name(policies: Iterable[Policy], known: Mapping[str, str]) -> dict[str, 
     return {name: alike for name, alike in names.items() if len(alike) == 1}
 
 
-def _by_place(policies: Iterable[Policy], known: Mapping[str, str]) -> dict[str, list[str]]:
+def _by_place(policies: Iterable[_Named], known: Mapping[str, str]) -> dict[str, list[str]]:
     """The policies that are not known, in their order, by the known one that is nearest before them ("": none is)."""
     places: dict[str, list[str]] = {}
     place = ""

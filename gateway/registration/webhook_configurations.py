@@ -19,7 +19,7 @@ To all of them the exclusions are added (``exclusions``). An isolated policy's p
 registered, so whatever cannot be registered with an older API server is reported, never dropped silently.
 
 Both objects are always made, one without webhooks if there is nothing to call: applied over an older one, it takes the
-place of what must no longer be called.
+place of what must no longer be called. An annotation has the policies of each entry (``registered_entries``).
 """
 
 import base64
@@ -47,6 +47,7 @@ from gateway.registration.kubernetes_versions import (
     lacking,
 )
 from gateway.registration.narrowing import without_groups
+from gateway.registration.registered_entries import ANNOTATION, MAX_ANNOTATION_BYTES, encode, registered_entries
 
 MAX_OBJECT_BYTES: Final = 1_572_864
 """etcd's --max-request-bytes, 1.5 MiB: an object of about 2,000 entries."""
@@ -137,13 +138,15 @@ class _Warnings(Struct, frozen=True, kw_only=True):
 
 
 def _object(phase: Phase, entries: Iterable[Entry], collected: _Warnings) -> dict[str, Any]:
-    webhooks = [webhook for entry in entries for webhook in _webhook(entry, collected)]
-    made = {
+    made: dict[str, Any] = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": _KINDS[phase],
         "metadata": {"name": collected.registrar.object_name},
-        "webhooks": webhooks,
     }
+    webhooks = [(entry, webhook) for entry in entries for webhook in _webhook(entry, collected)]
+    if webhooks and not collected.registrar.manifest:
+        _annotate(made, [entry for entry, _ in webhooks], collected)
+    made["webhooks"] = [webhook for _, webhook in webhooks]
     size = len(json.dumps(made, separators=(",", ":")))
     if size > MAX_OBJECT_BYTES:
         collected.warn(
@@ -152,6 +155,19 @@ def _object(phase: Phase, entries: Iterable[Entry], collected: _Warnings) -> dic
             "let more of them agree, so that they share entries",
         )
     return made
+
+
+def _annotate(made: dict[str, Any], entries: Iterable[Entry], collected: _Warnings) -> None:
+    """Keep the entries' policies in the object, if they are not too many."""
+    value = encode(registered_entries(entries))
+    if len(value) <= MAX_ANNOTATION_BYTES:
+        made["metadata"]["annotations"] = {ANNOTATION: value}
+    else:
+        collected.warn(
+            made["kind"],
+            f"the names of its policies have {len(value)} bytes, and the annotation {ANNOTATION} at most "
+            f"{MAX_ANNOTATION_BYTES}, so it is left out: after a later change, register before a gateway restarts",
+        )
 
 
 def _webhook(entry: Entry, collected: _Warnings) -> Iterator[dict[str, Any]]:

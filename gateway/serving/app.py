@@ -342,6 +342,7 @@ def _cluster(settings: Settings, metrics: Metrics, *, needs_client_certificate: 
     return Cluster(
         settings.kubeconfig,
         metrics,
+        registration=settings.registration_name,
         service=settings.service,
         tls_secret=settings.tls_secret,
         probe_handshake=not needs_client_certificate,

@@ -34,7 +34,7 @@ class ClusterServices:
         metrics: Metrics,
         ready: Callable[[], object],
     ) -> None:
-        self._cluster = cluster
+        self._cluster, self._rollout = cluster, rollout
         self._metrics = metrics
         self._ready = ready
         self._policies: ClusterPolicies | None = None
@@ -60,6 +60,8 @@ class ClusterServices:
             self._policies.start(listen)
 
     def _be_ready(self) -> None:
+        # Not before: what is registered is judged by the first configuration in force, not by one without policies.
+        self._cluster.registered.follow(self._rollout.registered)
         self._ready()
         if self._registration is not None:
             self._registration.start()

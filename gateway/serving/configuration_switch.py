@@ -22,8 +22,9 @@ import structlog
 
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.policies.decoding.texts import SourceText
-from gateway.policies.model import Configuration
+from gateway.policies.model import Configuration, Phase
 from gateway.registration.former_entries import FormerEntry
+from gateway.registration.registered_entries import RegisteredEntries
 from gateway.serving.driver import FactSource
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.reload_report import Report
@@ -81,6 +82,7 @@ class ConfigurationSwitch:
         self._trial: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
         self._proposing = asyncio.Lock()
+        self._registered: tuple[tuple[Phase, RegisteredEntries], ...] = ()
         self.candidate: LoadedConfiguration | None = None
         self.current = self._generation(configuration, texts, None)
 
@@ -95,6 +97,14 @@ class ConfigurationSwitch:
         async with self._proposing:
             await self._withdraw()
             self._begin(self._generation(configuration, texts, self.current))
+
+    def registered(self, registered: tuple[tuple[Phase, RegisteredEntries], ...]) -> None:
+        """Serve the entries that are registered now, by phase, whatever configuration they are of."""
+        self._registered = registered
+        for each in (self.current, self.candidate):
+            if each is not None:
+                each.learn(registered)
+        self._report.entries(self.current)
 
     async def settled(self) -> None:
         """Wait until the present candidate, if there is one, is adopted or dropped."""
@@ -143,6 +153,7 @@ class ConfigurationSwitch:
             facts=self._facts,
             keep=self._keep,
         )
+        generation.learn(self._registered)
         self._alive.add(generation)
         return generation
 

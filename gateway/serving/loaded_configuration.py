@@ -5,7 +5,7 @@ workers and namespaces belong together. So a replaced configuration lives until 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Optional, Protocol
 
@@ -16,7 +16,8 @@ from gateway.hooks.configuration.paths import HookPath, hook_entries
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration, Phase, Policy
 from gateway.registration.entries import Entries, make_entries
-from gateway.registration.former_entries import FormerEntry, former_entries
+from gateway.registration.former_entries import FormerEntry, former_entries, learnt_entries
+from gateway.registration.registered_entries import RegisteredEntries
 from gateway.serving.driver import FactSource, NotInCluster
 from gateway.serving.last_good import LastGood, PolicyVersion
 from gateway.serving.plans import UNKNOWN_REVISION, Plans, PoliciesInForce, Target
@@ -82,7 +83,7 @@ class LoadedConfiguration:
         """The labels of the namespaces that need no lookup, by name. In a cluster, Namespace documents are ignored."""
         self._changed = changed
         self.former: tuple[FormerEntry, ...] = () if before is None else self._former(before)
-        """The entries of earlier configurations that can still be called, the newest first."""
+        """The entries of earlier configurations that can still be called, the newest first; then those learnt."""
         if keep is not None:
             self.former = keep(self.former)
         self._plans = Plans(
@@ -100,6 +101,21 @@ class LoadedConfiguration:
 
     def _former(self, before: "LoadedConfiguration") -> tuple[FormerEntry, ...]:
         return former_entries(before.former, (before.configuration, before.entries), (self.configuration, self.entries))
+
+    def learn(self, registered: Iterable[tuple[Phase, RegisteredEntries]]) -> None:
+        """Serve what is registered too, by phase, unless it is known: a registration from before this process."""
+        known = {each.key for each in self.former}
+        after = self.configuration, self.entries
+        learnt = tuple(
+            each
+            for phase, entries in registered
+            for each in learnt_entries(phase, entries, after)
+            if each.key not in known
+        )
+        if learnt:
+            self.former = (*self.former, *learnt)
+            self._plans.add_former(self.configuration, learnt)
+            self.targets = self._plans.by_path()
 
     def is_outdated(self, target: Target) -> bool:
         """Whether the target is called by a registration that is not the one of this configuration."""

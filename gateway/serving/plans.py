@@ -24,7 +24,7 @@ PATHS: Final = {Phase.MUTATING: "/mutate", Phase.VALIDATING: "/validate"}
 
 
 UNKNOWN_REVISION: Final = "?"
-"""The revision of a target whose entry this process knows by its name alone: it started after the registration."""
+"""The revision of a target whose entry this process knows by its name alone: it has not read what is registered."""
 
 
 class Target(NamedTuple):
@@ -100,12 +100,8 @@ class Plans:
             self._policies[Target(phase)] = _Policies(configuration.policies(phase))
             for entry in entries.of(phase):
                 self._add(entry)
-        self.former: frozenset[Target] = frozenset(Target(*each.key) for each in former)
-        for each in former:
-            policies = each.members(configuration.policies(each.phase))
-            self._policies[Target(*each.key)] = _Policies(
-                policies, each.has_registered_rules(policies), each.has_registered_conditions(policies)
-            )
+        self.former: frozenset[Target] = frozenset()
+        self.add_former(configuration, former)
         self._shadows = {
             id(policy): shadow
             for phase in Phase
@@ -125,6 +121,15 @@ class Plans:
         # Of an unknown registration of an isolated policy: nothing is needed to know whether its rules match.
         unknown = _Policies(entry.policies, has_registered_conditions=True) if entry.isolated else policies
         self._policies[Target(phase, name, UNKNOWN_REVISION)] = unknown
+
+    def add_former(self, configuration: Configuration, former: Iterable[FormerEntry]) -> None:
+        """Add entries that can still be called, of earlier configurations or of a registration."""
+        for each in former:
+            policies = each.members(configuration.policies(each.phase))
+            self._policies[Target(*each.key)] = _Policies(
+                policies, each.has_registered_rules(policies), each.has_registered_conditions(policies)
+            )
+            self.former |= {Target(*each.key)}
 
     @property
     def has_shadows(self) -> bool:

@@ -101,6 +101,10 @@ class Report:
         self._metrics.set(CONFIGURATION_ERRORS, len(configuration.configuration.errors))
         self._metrics.set(LAST_RELOAD_SUCCESSFUL, 1)
 
+    def entries(self, configuration: LoadedConfiguration) -> None:
+        """Count the entries that the configuration in force has learnt, too."""
+        self._metrics.know((), configuration.entry_names())
+
     def retired(self) -> None:
         """A replaced configuration is closed: its metrics end, except those of what the present one has too."""
         if self._current is not None:

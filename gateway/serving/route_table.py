@@ -2,9 +2,9 @@
 
 Paths: ``/mutate`` and ``/validate`` are all policies of a phase, ``/mutate/ENTRY/REVISION`` and
 ``/validate/ENTRY/REVISION`` those of one entry; its revision may be left out. If the revision is neither the entry's
-nor that of a former entry, this process started after the registration: what it knows is the entry of that name. A path
-is compared as it was sent, without decoding: kube-apiserver sends it as it was registered, and names have no character
-that needs encoding. With a directory of hooks, the gateway also serves shell-operator's paths:
+nor that of a former entry, this process has not read what is registered: what it knows is the entry of that name. A
+path is compared as it was sent, without decoding: kube-apiserver sends it as it was registered, and names have no
+character that needs encoding. With a directory of hooks, the gateway also serves shell-operator's paths:
 ``/hooks/ID`` is the entry of a hook's binding, and ``GET /healthz`` is answered.
 """
 

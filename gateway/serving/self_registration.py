@@ -62,12 +62,13 @@ class SelfRegistration:
     ) -> None:
         assert settings.registration is not None  # noqa: S101 - the caller's
         self._chosen = settings.registration
+        self._name = settings.registration_name
         self._bundle = bundle
         self._path_secret_file = settings.path_secret_file
         self._client, self._configurations = client, configurations
         self._controller = RegistrationController(
             client,
-            name=self._chosen.name,
+            name=self._name,
             service=self._chosen.service,
             desired=self._desired,
             entries=lambda: configurations.current.entries,
@@ -151,7 +152,7 @@ class SelfRegistration:
             bundle = await self._ca_bundle()
             secret = "" if self._path_secret_file is None else await asyncio.to_thread(self._path_secret)
             return Registrar(
-                name=chosen.name,
+                name=self._name,
                 service=chosen.service,
                 ca_bundle=bundle,
                 kube_version=await self._kube_version(),

@@ -19,11 +19,10 @@ Address = tuple[str, int]
 class RegistrationSettings(Struct, frozen=True, kw_only=True):
     """How a gateway registers itself.
 
-    ``name``: of both webhook configurations. ``service``: by which the API server calls it, in whose namespace its
-    Leases are. ``ca_bundle``: a file; None: the system's roots, or what a controller puts into the objects.
+    ``service``: by which the API server calls it, in whose namespace its Leases are. ``ca_bundle``: a file; None: the
+    system's roots, or what a controller puts into the objects.
     """
 
-    name: str
     service: ServiceReference
     ca_bundle: Path | None = None
     excluded_namespaces: tuple[str, ...] = ()
@@ -74,6 +73,8 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """Whether the objects of the gateway's kinds there are loaded, besides the files."""
     service: ServiceReference | None = None
     """The gateway's Service, which is probed."""
+    registration_name: str = "admission-gateway"
+    """The name of both webhook configurations in the cluster, which the gateway or an operator keeps."""
     registration: RegistrationSettings | None = None
     """How the gateway registers itself; None: it does not."""
     redis: str = ""

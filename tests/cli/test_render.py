@@ -103,7 +103,7 @@ def test_choices(run, written):
     arguments = ("--url", "https://gw.example.com:9443/", "--name", "gw", "--exclude-namespace", "kube-system")
     done = run("render", written(policy("a")), *arguments, "--exclude-namespace", "infra", "--kube-version", "v1.20.1")
     (webhook,) = documents(done)[0]["webhooks"]
-    assert documents(done)[0]["metadata"] == {"name": "gw"}
+    assert documents(done)[0]["metadata"]["name"] == "gw"
     assert webhook["clientConfig"] == {"url": "https://gw.example.com:9443/mutate/chain.a.example.com/e3848d15"}
     assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "infra"]
     assert "Kubernetes 1.20 does not label namespaces" in done.err

@@ -21,6 +21,7 @@ from gateway.cluster.webhook_objects import OWNER, RESOURCES, webhooks_path
 from gateway.policies.model import Configuration
 from gateway.policies.workers.targets import ServiceReference
 from gateway.registration.entries import make_entries
+from gateway.registration.registered_entries import ANNOTATION, decode
 from gateway.registration.webhook_configurations import Registrar, register
 from gateway.telemetry.labels import RegistrationState
 from tests.cluster.fake_api import FakeApi
@@ -92,6 +93,12 @@ class Cluster:
     def webhooks(self):
         return [each["name"] for each in self.api.objects[MUTATING]["webhooks"]]
 
+    @property
+    def members(self):
+        """By registered entry the names of its policies."""
+        registered = decode(self.api.objects[MUTATING]["metadata"]["annotations"][ANNOTATION])
+        return {entry: [name.partition("/")[2] for name in each] for (entry, _), each in registered.entries.items()}
+
     def edit(self, path, **members):
         obj = self.api.objects[path]
         self.api.writes += 1
@@ -133,7 +140,8 @@ def test_the_leader_registers_what_render_prints():
             await asyncio.sleep(SETTLED)
             assert own.webhooks == names("a", "b")
             assert own.api.objects[VALIDATING]["webhooks"] == []
-            assert own.api.objects[MUTATING]["metadata"]["annotations"] == {OWNER: "gateways/gateway"}
+            assert own.api.objects[MUTATING]["metadata"]["annotations"][OWNER] == "gateways/gateway"
+            assert own.members == {name: names(*name[:1]) for name in names("a", "b")}
             assert {leader.state, other.state} == {RegistrationState.REGISTERED, RegistrationState.STANDBY}
             assert leader.controller.note is None
 
@@ -313,11 +321,13 @@ def test_while_the_configuration_has_errors_nothing_is_unregistered():
             leader.reload("c", "d")
             await asyncio.sleep(5)
             assert own.webhooks == names("a", "b", "c", "d")
+            assert own.members.keys() == {*names("a", "b", "c", "d")}
             assert leader.controller.note == "the configuration has 2 errors"
             leader.incomplete = ""
             leader.reload("c", "d")
             await asyncio.sleep(5)
             assert own.webhooks == names("c", "d")
+            assert own.members.keys() == {*names("c", "d")}
 
     run(scenario())
 

@@ -9,7 +9,7 @@ from tests.e2e.api_server import JANE, since
 from tests.e2e.client import MERGE, eventually
 from tests.e2e.cluster import SERVICE, SERVICE_NAMESPACE
 from tests.e2e.objects import config_map
-from tests.e2e.policies import CONFIG_MAPS, default_labels, denies, judge, rules
+from tests.e2e.policies import CONFIG_MAPS, default_labels, denies, judge, note, rules
 from tests.e2e.test_rollout import STAYING, THIRD, Creates
 from tests.integration.process import COMMAND
 from tests.integration.running import until
@@ -139,9 +139,8 @@ async def test_edited_deleted_and_resumed(registrar):
     registrar.write(mutating=[labels()])
     replicas = [await registrar.start() for _ in range(2)]
     webhooks = await registrar.registered(CHAIN)
-    assert (await registrar.live())["metadata"]["annotations"] == {
-        "admission-gateway.dev/owner": f"{SERVICE_NAMESPACE}/{SERVICE}"
-    }
+    annotations = (await registrar.live())["metadata"]["annotations"]
+    assert annotations["admission-gateway.dev/owner"] == f"{SERVICE_NAMESPACE}/{SERVICE}"
     await registrar.replace([webhooks[0] | {"failurePolicy": "Ignore"}, webhooks[0] | {"name": "added.by.example.com"}])
     assert await registrar.registered(CHAIN) == webhooks
 
@@ -330,3 +329,36 @@ async def test_an_operator_who_insists_is_obeyed_loudly(registrar):
     gateway = await registrar.start("--register-despite-findings")
     await registrar.registered(GROUP, kind=KINDS[1])
     assert gateway.logged("what is registered could lock the cluster: --register-despite-findings")
+
+
+NOTE = note("noted", text="yes", rules=CONFIG_MAPS)
+RENAMED = labels() | {"name": "renamed.test.example.com", "policy": "default-labels"}
+
+CHANGES = {
+    "the first policy is renamed": [RENAMED, NOTE],
+    "an entry is split": [labels(), NOTE | {"failurePolicy": "Ignore"}],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_replicas_that_restart_know_the_registered_paths(registrar, change):
+    """All of them, with another configuration, while the registration is suspended: each policy judges all the same."""
+    registrar.write(mutating=[labels(), NOTE])
+    before = [await registrar.start(*STAYING) for _ in range(2)]
+    webhooks = await registrar.registered(CHAIN)
+    await registrar.annotate(**{SUSPENDED: "incident 7"})
+    await registrar.in_state("suspended", *before)
+    registrar.write(mutating=CHANGES[change])
+    async with Creates(registrar.cluster) as creates:
+        await creates.more()
+        after = [await registrar.start(*STAYING) for _ in range(2)]
+        for each in before:
+            assert await registrar.balancer.delete(each) == 0
+        done = creates.done
+        await creates.more()
+    assert creates.failed == []
+    assert await registrar.registered(CHAIN) == webhooks
+    for each in CHANGES[change]:
+        judged = {"phase": "mutating", "policy": f"test/{each['name']}", "verdict": "allow"}
+        assert sum(gateway.metric("policy_verdicts_total", **judged) for gateway in after) >= creates.done - done
+    assert [each.metric("http_requests_rejected_total", reason="path") for each in after] == [0, 0]

@@ -15,6 +15,7 @@ from gateway.policies.model import Configuration, MatchCondition, Mode, Phase, R
 from gateway.policies.workers.targets import ServiceReference
 from gateway.registration.entries import make_entries
 from gateway.registration.kubernetes_versions import KubeVersion
+from gateway.registration.registered_entries import ANNOTATION
 from gateway.registration.webhook_configurations import MAX_OBJECT_BYTES, Registrar, register
 from tests.registration.chains import CONFIGURATIONS, REQUESTS, matched, on, policy
 
@@ -261,8 +262,9 @@ def test_more_than_the_api_server_waits(seconds, warned):
 def test_too_large():
     """An object that etcd would refuse is reported with its size."""
     chain = [policy(f"p{index}.x.y", isolate=True) for index in range(MAX_OBJECT_BYTES // 400)]
-    _, (warning,) = registered(*chain)
+    _, (members, warning) = registered(*chain)
     assert warning.startswith("MutatingWebhookConfiguration: the object has ")
+    assert f"bytes, and the annotation {ANNOTATION} at most" in members
 
 
 @pytest.mark.parametrize("fields", [{}, {"service": SERVICE, "url": "https://gw.example.com"}])

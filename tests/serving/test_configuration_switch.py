@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from gateway.engine.plan import Described, Unavailable, UnavailableReason
 from gateway.policies.model import Configuration, FailurePolicy, Phase, Policy
 from gateway.policies.workers.targets import QueueTarget, Worker
+from gateway.registration.entries import make_entries
+from gateway.registration.registered_entries import registered_entries
 from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.plans import Target
@@ -35,6 +37,9 @@ class Reports:
 
     def adopted(self, generation):
         self.events.append(("adopted", len(generation.configuration.validating)))
+
+    def entries(self, configuration):
+        self.events.append(("learnt", len(configuration.former)))
 
     def retired(self):
         self.events.append("retired")
@@ -199,6 +204,30 @@ async def test_an_entry_holds_the_policies_that_are_registered(rollout):
         for entry in loaded.entries.validating
     }
     assert plans == {"a.test.example.com": [FailurePolicy.FAIL], "b.test.example.com": [FailurePolicy.FAIL]}
+
+
+async def test_the_registered_paths_are_known_whatever_was_registered(rollout):
+    """By the configuration in force, by the candidate, and by those that follow."""
+    (entry,) = make_entries(chain("x", "b")).validating
+    path = entry.path
+
+    def judges():
+        loaded = rollout.current
+        return [each.policy.policy for each in loaded.plan(loaded.targets[path]).members]
+
+    await rollout.propose(chain("c", "b"), ())
+    await settled()
+    rollout.registered(((Phase.VALIDATING, registered_entries((entry,))),))
+    assert judges() == ["a", "b"]
+    assert rollout.current.is_outdated(rollout.current.targets[path])
+    stand(rollout.candidate, c="1", b="1")
+    await settled()
+    assert judges() == ["c", "b"]
+    await reloaded(rollout, "b", "d", d="1", b="1")
+    assert judges() == ["b", "d"]
+    await reloaded(rollout, "x", "b", x="1", b="1")
+    assert judges() == ["x", "b"]
+    assert not rollout.current.is_outdated(rollout.current.targets[path])
 
 
 async def test_a_renewal_that_is_given_up_is_due_again(rollout):
