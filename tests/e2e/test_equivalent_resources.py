@@ -273,11 +273,21 @@ async def test_of_several_versions_in_its_rules_a_grouped_policy_may_get_another
     assert delivered == [["v1", "v1alpha1"], ["v1", "v1alpha1"], ["v1alpha1", "v1alpha1"]]
 
 
-async def test_a_grouped_policy_selects_by_the_labels_of_the_converted_object(cluster, authority, server):
-    """A webhook by those that the client sent. They differ only if a conversion webhook changes them."""
+@pytest.mark.parametrize(
+    ("selected", "directly", "grouped"),
+    [(["v1", "v1beta1"], ["v1beta1"], ["v1"]), (["v1beta1"], ["v1beta1"], [])],
+    ids=["selectors that differ", "the same selector"],
+)
+async def test_a_grouped_policy_selects_by_the_labels_of_the_converted_object(
+    cluster, authority, server, selected, directly, grouped
+):
+    """A webhook by those that the client sent. They differ only if a conversion webhook changes them.
+
+    The selector that all policies of an entry have is registered too: they are selected by both.
+    """
     hooks = {
         version: {"rules": customs("v1", kind="tags"), "objectSelector": {"matchLabels": {"version": version}}}
-        for version in ("v1", "v1beta1")
+        for version in selected
     }
     made = definition("Tag", "v1beta1", "v1")
     bundle = {"caBundle": base64.b64encode(authority.pem).decode()}
@@ -290,8 +300,7 @@ async def test_a_grouped_policy_selects_by_the_labels_of_the_converted_object(cl
         obj["metadata"]["labels"] = {"version": "v1beta1"}
         assert (await cluster.client.create(obj)).code == 201
     called = [[version for version in hooks if server.calls[each, f"v-{version}"]] for each in where]
-    assert called == [["v1beta1"], ["v1beta1"], ["v1"]]
-    await cluster.client.delete(made)
+    assert called == [directly, directly, grouped]
 
 
 async def test_no_registration_is_a_way_around_a_policy(cluster, authority):
