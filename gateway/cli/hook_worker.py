@@ -34,11 +34,12 @@ def run(
 ) -> None:
     """See the command."""
     (chosen,) = chosen_limits(limits, TransportLimits)
-    client = _client(kubeconfig) if cluster or kubeconfig is not None else None
-    if client is not None and objects:
+    in_cluster = cluster or kubeconfig is not None
+    if in_cluster and objects:
         raise click.UsageError(
             "--objects cannot be combined with --cluster or --kubeconfig: set one source of snapshots"
         )
+    client = _client(kubeconfig) if in_cluster else None
     directory = HookDirectory(hooks_dir, seconds=chosen.hook_config_seconds)
     try:
         configuration = load_configuration(objects, hooks=directory)

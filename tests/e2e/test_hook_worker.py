@@ -1,4 +1,4 @@
-"""Hooks of ``hook-worker`` take their snapshots from the cluster."""
+"""Hooks of ``hook-worker`` take their snapshots from the cluster, and change objects in it."""
 
 import json
 
@@ -46,7 +46,8 @@ def hook_worker(cluster, api_server, tmp_path):
         worker = WorkerProcess(f"unix:{tmp_path}/hooks.sock", *command, *flags)
         started.append(worker)
         worker.ready()
-        judge = policy("judge", worker="hooks", policy="judge-test-example-com", cache={"ttl": "1h"})
+        about = {"policy": "judge-test-example-com", "sideEffects": "NoneOnDryRun" if not binding else "None"}
+        judge = policy("judge", worker="hooks", cache={"ttl": "1h"}, **about)
         cluster.write(workers={"hooks": worker.target}, validating=[judge])
         gateway = await cluster.start()
         await cluster.register(gateway.port)
@@ -181,3 +182,115 @@ async def test_a_snapshot_that_is_too_large_is_an_error(cluster, hook_worker):
     reply = await cluster.create(pod())
     assert reply.code == 500
     assert "more than 1000 bytes (limit hook_snapshot_bytes)" in reply.message
+
+
+# ---------------------------------------------------------------------------------------------------------- changes
+
+
+def writing(*operations, answer="{'allowed': True}", code=0):
+    """The body of a hook that requests these operations."""
+    return f"""
+with open(os.environ["KUBERNETES_PATCH_PATH"], "w") as file:
+    file.writelines(json.dumps(each) + chr(10) for each in {operations!r})
+json.dump({answer}, open(os.environ["ADMISSION_RESPONSE_PATH"], "w"))
+sys.exit({code})
+"""
+
+
+def about(cluster, operation, name="a", **members):
+    place = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": cluster.namespace, "name": name}
+    return {"operation": operation} | place | members
+
+
+async def data(cluster, name="a"):
+    """What a ConfigMap has; None: it does not exist."""
+    reply = await cluster.client.get(cluster.own(config_map(name)))
+    return reply.body.get("data", {}) if reply.code == 200 else None
+
+
+async def test_a_hook_creates_an_object(cluster, hook_worker):
+    """When the request is answered, the object is there; also if the hook denies."""
+    made = cluster.own(config_map("a", data={"by": "hook"}))
+    await hook_worker(writing({"operation": "Create", "object": made}, answer="{'allowed': False, 'message': 'no'}"))
+    reply = await cluster.create(pod())
+    assert (reply.code, reply.message.rsplit(": ", 1)[1]) == (403, "no")
+    assert await data(cluster) == {"by": "hook"}
+
+
+async def test_a_dry_run_changes_nothing(cluster, hook_worker):
+    """It is allowed; the same request without dry run is not answered from the cache."""
+    made = cluster.own(config_map("a"))
+    await hook_worker(writing({"operation": "Create", "object": made}))
+    assert (await cluster.create(pod(), dryRun="All")).code == 201
+    assert await data(cluster) is None
+    assert (await cluster.create(pod())).code == 201
+    assert await data(cluster) == {}
+
+
+async def test_operations_are_done_in_their_order(cluster, hook_worker):
+    """Each as shell-operator does it; those on what is missing are no errors."""
+    made = cluster.own(config_map("a", data={"step": "1"}))
+    await cluster.create(config_map("old"))
+    await cluster.create(config_map("orphaned"))
+    await hook_worker(
+        writing(
+            {"operation": "CreateOrUpdate", "object": made},
+            {"operation": "CreateIfNotExists", "object": made | {"data": {"step": "never"}}},
+            {"operation": "CreateOrUpdate", "object": made | {"data": {"step": "2", "keep": "x"}}},
+            about(cluster, "MergePatch", mergePatch={"data": {"step": "3"}}),
+            about(cluster, "JSONPatch", jsonPatch=[{"op": "add", "path": "/data/json", "value": "4"}]),
+            about(cluster, "JQPatch", jqFilter='.data.jq = .data.step + "5"'),
+            about(cluster, "MergePatch", "none", mergePatch={"data": {}}, ignoreMissingObject=True),
+            about(cluster, "JQPatch", "none", jqFilter=".", ignoreMissingObject=True),
+            about(cluster, "DeleteInBackground", "old"),
+            about(cluster, "DeleteNonCascading", "none"),
+            about(cluster, "Delete", "none"),
+        )
+    )
+    reply = await cluster.create(pod())
+    assert reply.code == 201, reply
+    assert await data(cluster) == {"step": "3", "keep": "x", "json": "4", "jq": "35"}
+    assert await data(cluster, "old") is None
+
+
+async def test_a_failed_operation_is_a_failed_hook(cluster, hook_worker):
+    """The others are done all the same, and the log has the reason."""
+    made = cluster.own(config_map("a"))
+    operations = about(cluster, "MergePatch", "none", mergePatch={"data": {}}), {"operation": "Create", "object": made}
+    worker = await hook_worker(writing(*operations))
+    reply = await cluster.create(pod())
+    assert (reply.code, reply.message.rsplit(": ", 1)[1]) == (403, "Hook failed")
+    assert await data(cluster) == {}
+    line = worker.find(lambda line: "hook failed" in line)
+    assert f"MergePatch v1/ConfigMap/{cluster.namespace}/none: " in line
+    assert 'configmaps "none" not found' in line
+
+
+async def test_a_missing_permission_to_change_is_named(cluster, api_server, hook_worker, tmp_path):
+    """With verb and resource, in the log; the request is denied."""
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{cluster.namespace}-x"}}
+    worker = await hook_worker(
+        writing({"operation": "Create", "object": made}), kubeconfig=api_server.kubeconfig(tmp_path, JANE)
+    )
+    reply = await cluster.create(pod())
+    assert (reply.code, reply.message.rsplit(": ", 1)[1]) == (403, "Hook failed")
+    assert worker.find(lambda line: 'cannot create resource "namespaces"' in line)
+
+
+async def test_of_a_failed_hook_only_patches_of_status_are_done(cluster, hook_worker):
+    """Those with ignoreHookError."""
+    await cluster.create(pod("other"))
+    place = {
+        "operation": "MergePatch",
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": cluster.namespace,
+        "name": "other",
+    }
+    status = place | {"subresource": "/status", "mergePatch": {"status": {"message": "seen"}}, "ignoreHookError": True}
+    made = {"operation": "Create", "object": cluster.own(config_map("a"))}
+    await hook_worker(writing(status, made, code=1))
+    reply = await cluster.create(pod())
+    assert (reply.code, reply.message.rsplit(": ", 1)[1]) == (403, "Hook failed")
+    assert (await cluster.get(pod("other")))["status"]["message"] == "seen"
+    assert await data(cluster) is None

@@ -26,6 +26,10 @@ class WorkerProcess:
         assert self._err.find(lambda line: " listens on " in line) is not None, "\n".join(self._err)
         return self
 
+    def find(self, condition):
+        """The first line of its log that the condition is true for, waiting for it."""
+        return self._err.find(condition)
+
     def terminate(self):
         """End it as Kubernetes does; gives its exit code."""
         self._process.terminate()

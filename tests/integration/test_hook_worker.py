@@ -288,7 +288,15 @@ async def test_hooks_that_cannot_be_served_prevent_the_start(hook_worker, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "flags", [["--hooks-dir", "/nonexistent"], [], ["--hooks-dir", "HOOKS", "--in-flight", "x"]], ids=str
+    "flags",
+    [
+        ["--hooks-dir", "/nonexistent"],
+        [],
+        ["--hooks-dir", "HOOKS", "--in-flight", "x"],
+        ["--hooks-dir", "HOOKS", "--kubeconfig", "/nonexistent"],
+        ["--hooks-dir", "HOOKS", "--cluster", "--objects", "HOOKS"],
+    ],
+    ids=str,
 )
 def test_wrong_usage_is_rejected(tmp_path, flags):
     """With exit code 2; a worker's own flags too."""

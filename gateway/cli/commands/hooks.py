@@ -21,11 +21,13 @@ _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_
     metavar="PATH",
     help="Documents of the objects in the hooks' snapshots: a file or a directory; may be repeated.",
 )
-@option("--cluster", is_flag=True, help="Take snapshots from the cluster, with the pod's service account.")
+@option(
+    "--cluster", is_flag=True, help="Use the Kubernetes API for snapshots and changes, with the pod's service account."
+)
 @option(
     "--kubeconfig",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Take snapshots from the cluster, with this kubeconfig file.",
+    help="Use the Kubernetes API for snapshots and changes, with this kubeconfig file.",
 )
 @click.option(
     "--listen",

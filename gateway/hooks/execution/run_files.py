@@ -26,6 +26,9 @@ PREFIX: Final = "admission-gateway-hook-"
 METRICS_BYTES: Final = 1_048_576
 """Of a file of metrics, which is only validated: an operation has a hundred bytes, and a hook writes a few."""
 
+PATCH_BYTES: Final = 4_194_304
+"""Of the operations that a hook requests: the API server accepts 3 MiB in one request; the rest is for others."""
+
 _CONTEXT: Final = "binding-context.json"
 _RESPONSE: Final = "admission-response.json"
 _CONVERSION: Final = "conversion-response.json"
@@ -103,15 +106,16 @@ class RunFiles:
 
     def read(self, limit: int) -> AnswerFiles:
         """The contents of all files that the hook has left, each of at most ``limit`` bytes."""
-        patches = self._read(_PATCH, limit)
-        if isinstance(patches, bytes):
-            patches = patches[:1]  # enough to know that there are some: four files of the limit need not be in memory
         return AnswerFiles(
             response=self._read(_RESPONSE, limit),
             conversion=self._read(_CONVERSION, limit),
             metrics=self._read(_METRICS, min(limit, METRICS_BYTES)),
-            patches=patches,
+            patches=self.read_patches(limit),
         )
+
+    def read_patches(self, limit: int) -> bytes | UnreadFile:
+        """The operations that the hook has requested."""
+        return self._read(_PATCH, min(limit, PATCH_BYTES))
 
     def _read(self, name: str, limit: int) -> bytes | UnreadFile:
         try:

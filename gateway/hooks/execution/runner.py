@@ -20,7 +20,8 @@ from gateway.hooks.execution.results import ExitCause, NotStartedError, ProcessR
 from gateway.hooks.execution.run_files import RunFiles
 from gateway.hooks.protocol import outcomes
 from gateway.hooks.protocol.context import binding_context
-from gateway.hooks.protocol.verdicts import HookFailedError, verdict
+from gateway.hooks.protocol.operations import Operation
+from gateway.hooks.protocol.verdicts import HookFailedError, done_on_error, verdict
 from gateway.policies.model import Phase
 from gateway.transports.limits import TransportLimits
 from gateway.transports.programs import clean_environment
@@ -33,7 +34,8 @@ LARGE_BYTES: Final = 262_144
 
 class HookRequest(Struct, frozen=True, kw_only=True):
     """One call of a hook: of which binding, in which phase, with which ``document`` and ``snapshots`` (see
-    ``binding_context``). ``uid`` is that of the review, for the log; the hook does not get it.
+    ``binding_context``). ``uid`` is that of the review, for the log; the hook does not get it. The changes to objects
+    that the hook requests are appended to ``operations``; None: a hook that requests some has failed.
     """
 
     binding: str
@@ -41,6 +43,7 @@ class HookRequest(Struct, frozen=True, kw_only=True):
     document: bytes
     snapshots: bytes | None = None
     uid: str = ""
+    operations: list[Operation] | None = None
 
 
 class RunEvent(Enum):
@@ -188,14 +191,16 @@ class HookRunner:
                 return outcomes.timed_out(str(hook), request.binding)
             case ExitCause.OUTPUT_LIMIT:
                 return outcomes.too_much_output(str(hook), self.limits.hook_output_bytes)
-            case _ if result.code > 0:
-                raise HookFailedError(f"it exited with status {result.code}")
-            case _ if result.code < 0:
-                raise HookFailedError(f"it was ended by signal {-result.code}")
+            case _ if result.code:
+                if request.operations is not None:
+                    request.operations.extend(done_on_error(files.read_patches(self.limits.hook_response_bytes)))
+                how = f"it exited with status {result.code}"
+                raise HookFailedError(how if result.code > 0 else f"it was ended by signal {-result.code}")
             case _:
                 return verdict(
                     files.read(self.limits.hook_response_bytes),
                     hook=str(hook),
                     binding=request.binding,
                     phase=request.phase,
+                    operations=request.operations,
                 )

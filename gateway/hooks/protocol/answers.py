@@ -81,7 +81,7 @@ def read_answer(content: bytes) -> HookAnswer:
     Raises:
         AnswerError: the file contains no answer.
     """
-    value = next(_values(content), _MISSING)
+    value = next(json_values(content), _MISSING)
     if value is _MISSING:
         raise AnswerError("it contains only whitespace")
     members = _read(value, _ANSWER, "it")
@@ -104,7 +104,7 @@ def check_metrics(content: bytes) -> None:
     Raises:
         AnswerError: it does not.
     """
-    for value in _values(content):
+    for value in json_values(content):
         _read(value, _METRIC, "a metric")
 
 
@@ -114,7 +114,7 @@ def check_conversion(content: bytes) -> None:
     Raises:
         AnswerError: it is not.
     """
-    value = next(_values(content), _MISSING)
+    value = next(json_values(content), _MISSING)
     if value is _MISSING:
         raise AnswerError("it contains no object")
     _read(value, Struct(""), "it")
@@ -123,7 +123,7 @@ def check_conversion(content: bytes) -> None:
 _MISSING: Final = object()
 
 
-def _values(content: bytes) -> Iterator[Any]:
+def json_values(content: bytes) -> Iterator[Any]:
     """The JSON values in a text, one after another.
 
     Raises:

@@ -5,7 +5,8 @@ what happens                                                result
 ==========================================================  ===========================================
 it exits with another status than 0, or by a signal         a denial, 403 ``Hook failed``
 its answer or its metrics cannot be read                    a denial, 403 ``Hook failed``
-it requests changes to objects of the cluster               a denial, 403 ``Hook failed``
+it requests changes to objects that fail, or that only
+hook-worker in a cluster makes                              a denial, 403 ``Hook failed``
 it leaves its answer empty                                  a denial, 500 ``… hook task prop error``
 it cannot be started                                        WORKER_UNAVAILABLE
 its deadline passes while it runs or waits                  WORKER_TIMEOUT

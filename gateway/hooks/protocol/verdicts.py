@@ -9,6 +9,7 @@ from msgspec import Struct
 from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Deny
 from gateway.hooks.protocol import outcomes
 from gateway.hooks.protocol.answers import AnswerError, check_conversion, check_metrics, read_answer
+from gateway.hooks.protocol.operations import Operation, read_operations
 from gateway.policies.model import Phase
 
 _NO_OPERATIONS: Final = re.compile(rb"[ \t\r\n]*(?:\[[ \t\r\n]*\]|null)[ \t\r\n]*")
@@ -25,9 +26,7 @@ class UnreadFile(Struct, frozen=True):
 
 
 class AnswerFiles(Struct, frozen=True, kw_only=True):
-    """The contents of the files that a hook leaves: its answer, and what else shell-operator would read. Of ``patches``
-    the first byte is enough.
-    """
+    """The contents of the files that a hook leaves: its answer, and what else shell-operator would read."""
 
     response: bytes | UnreadFile = b""
     conversion: bytes | UnreadFile = b""
@@ -47,7 +46,9 @@ class _TooLargeError(Exception):
     """A file is larger than its limit."""
 
 
-def verdict(files: AnswerFiles, *, hook: str, binding: str, phase: Phase) -> Answer:
+def verdict(
+    files: AnswerFiles, *, hook: str, binding: str, phase: Phase, operations: list[Operation] | None = None
+) -> Answer:
     """The verdict that the files contain.
 
     Args:
@@ -55,6 +56,7 @@ def verdict(files: AnswerFiles, *, hook: str, binding: str, phase: Phase) -> Ans
         hook: its path, for messages.
         binding: which binding was called.
         phase: in which phase.
+        operations: the requested changes to objects are appended; None: a hook that requests some has failed.
 
     Raises:
         HookFailedError: shell-operator would not accept them.
@@ -64,10 +66,11 @@ def verdict(files: AnswerFiles, *, hook: str, binding: str, phase: Phase) -> Ans
         _read("METRICS_PATH", files.metrics, check_metrics)
         answer = _read("VALIDATING_RESPONSE_PATH", files.response, read_answer)
         _read("CONVERSION_RESPONSE_PATH", files.conversion, check_conversion)
-        if _content(files.patches):
+        requested = _read("KUBERNETES_PATCH_PATH", files.patches, read_operations) or ()
+        if requested and operations is None:
             raise HookFailedError(
-                "it requests changes to objects of the cluster by KUBERNETES_PATCH_PATH, which this gateway cannot "
-                "make; change them in the hook itself, or leave this hook to shell-operator"
+                "it requests changes to objects of the cluster by KUBERNETES_PATCH_PATH, which only hook-worker with "
+                "--cluster makes; run this hook there, or change the objects in the hook itself"
             )
     except _TooLargeError as error:
         return outcomes.too_large(hook, str(error))
@@ -75,14 +78,24 @@ def verdict(files: AnswerFiles, *, hook: str, binding: str, phase: Phase) -> Ans
         raise HookFailedError(
             "it has left no answer; it must write one to $VALIDATING_RESPONSE_PATH", outcomes.NO_ANSWER
         )
+    if answer.allowed and answer.patch and phase is Phase.VALIDATING:
+        return outcomes.unwanted_patch(binding)
+    if operations is not None:
+        operations += requested
     if not answer.allowed:
         return Deny(code=answer.code, message=answer.message, reason="", warnings=answer.warnings)
-    if answer.patch and phase is Phase.VALIDATING:
-        return outcomes.unwanted_patch(binding)
     change = None
     if answer.patch and not _NO_OPERATIONS.fullmatch(answer.patch):
         change = Change(kind=ChangeKind.KUBERNETES_PATCH, content=answer.patch)
     return Allow(change=change, warnings=answer.warnings)
+
+
+def done_on_error(patches: bytes | UnreadFile) -> tuple[Operation, ...]:
+    """The operations of a failed hook that are done all the same (``ignoreHookError``); none if they are invalid."""
+    try:
+        return tuple(each for each in read_operations(_content(patches)) if each.is_done_on_error)
+    except (AnswerError, HookFailedError, _TooLargeError):
+        return ()
 
 
 def _read(variable: str, file: bytes | UnreadFile, read: Callable[[bytes], _T]) -> _T | None:

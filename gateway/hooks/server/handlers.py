@@ -3,7 +3,6 @@
 * A policy's name is the id under which shell-operator serves the binding, which is a DNS-1123 label as the worker
   contract requires. A binding whose id is no label, or is not unique, cannot be served.
 * Its version is the hook's. It claims neither inputs nor writes: a hook may read and change whatever is granted.
-* Snapshots of the cluster change without the version. A verdict of a binding that includes some is never reused.
 * When a hook's file has changed, its description is outdated: the worker stops, and calls fail in the meantime. The
   supervisor of the process (systemd, Kubernetes) starts it again.
 """
@@ -12,33 +11,25 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from pathlib import Path
-from time import monotonic
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 import structlog
 
-from admission_worker import NO_STORE, Allow, Answer, Deny, Failure, Request
-from admission_worker.answers import CacheHint
-from admission_worker.changes import Change, ChangeKind  # passes the patch's bytes on; `patch` would parse them
+from admission_worker import Answer, Request
 from gateway.cluster.client import KubernetesClient
-from gateway.engine import verdicts
 from gateway.hooks.configuration.names import webhook_id
 from gateway.hooks.execution.description import HookDescription, HookError, describe
-from gateway.hooks.execution.hook_file import hook_path, stamp
+from gateway.hooks.execution.hook_file import hook_path
 from gateway.hooks.execution.output import escaped
-from gateway.hooks.execution.runner import HookRequest, HookRunner
+from gateway.hooks.execution.runner import HookRunner
 from gateway.hooks.execution.signals import StoppedError, run_until_stopped
-from gateway.hooks.execution.snapshots import SnapshotError
 from gateway.hooks.server.hook_cluster import HookCluster
+from gateway.hooks.server.hook_policy import HookPolicy
 from gateway.hooks.server.hook_server import HookServer
 from gateway.policies.model import Configuration, Phase
 from gateway.policies.names import dns_label
 from gateway.transports.limits import TransportLimits
-
-LONGEST_SECONDS: Final = 30.0
-"""For one call: kube-apiserver's longest timeout. The call's own deadline cancels it before."""
 
 _DIGITS: Final = 16
 
@@ -82,8 +73,8 @@ def serve_hooks(
     for policy in (*configuration.mutating, *configuration.validating):
         path = _path(configuration, policy.worker)
         name = _policy_name(policy.policy, f"{policy.phase} binding {policy.policy!r} of hook {path}", bindings)
-        snapshots = _snapshots(path, hooks[path], policy.phase, policy.policy, cluster)
-        handler = _handler(path, hooks[path], policy.phase, policy.policy, runner, snapshots)
+        binding = hooks[path].policies[policy.phase, policy.policy]
+        handler = _handler(HookPolicy(path, hooks[path], binding, runner, cluster))
         register = server.mutating if policy.phase is Phase.MUTATING else server.validating
         register(name, version=hooks[path].version, description=f"{policy.policy}, by {path.name}")(handler)
     server.main(arguments)
@@ -130,56 +121,11 @@ def _policy_name(binding: str, described: str, bindings: dict[str, str]) -> str:
     return name
 
 
-class _Snapshots(NamedTuple):
-    """The snapshots of a binding. ``changing``: they are not part of the hook's version, so verdicts are not reused."""
-
-    read: Callable[[], Awaitable[bytes | None]]
-    changing: bool = False
-
-
-def _snapshots(path: Path, hook: HookDescription, phase: Phase, name: str, cluster: HookCluster | None) -> _Snapshots:
-    binding = hook.policies[phase, name]
-
-    async def of_documents() -> bytes | None:
-        return hook.snapshots.get((phase, name))
-
-    if cluster is None or binding.snapshots_from is None:
-        return _Snapshots(of_documents)
-    return _Snapshots(partial(cluster.snapshots.text, path, binding), changing=True)
-
-
-def _handler(
-    path: Path, hook: HookDescription, phase: Phase, binding: str, runner: HookRunner, snapshots: _Snapshots
-) -> Callable[[Request], Awaitable[Answer]]:
+def _handler(policy: HookPolicy) -> Callable[[Request], Awaitable[Answer]]:
     async def handle(request: Request) -> Answer:
-        was_current = stamp(path) == hook.stamp
-        try:
-            content = await snapshots.read()
-        except SnapshotError as error:
-            return Failure(message=str(error))
-        call = HookRequest(binding=binding, phase=phase, document=request.raw, snapshots=content, uid=request.uid)
-        answer = await runner.call(path, call, deadline=monotonic() + LONGEST_SECONDS)
-        if not was_current or stamp(path) != hook.stamp:
-            return Failure(message=f"hook {path} has changed; the worker stops, to be started again")
-        return _sdk_answer(answer, NO_STORE if snapshots.changing else None)
+        return await policy.answer(request)
 
     return handle
-
-
-def _sdk_answer(answer: verdicts.Answer, cache: CacheHint | None) -> Answer:
-    """The answer in the SDK's types."""
-    match answer:
-        case verdicts.Allow():
-            change = None
-            if answer.change is not None:
-                change = Change(kind=ChangeKind.JSON_PATCH, content=answer.change.content)
-            return Allow(change=change, warnings=answer.warnings, cache=cache)
-        case verdicts.Deny():
-            return Deny(
-                message=answer.message, code=answer.code, reason=answer.reason, warnings=answer.warnings, cache=cache
-            )
-        case verdicts.Failure():
-            return Failure(message=f"{answer.reason}: {answer.message}")
 
 
 def _configure_logging() -> None:

@@ -1,4 +1,6 @@
-"""What ``hook-worker`` does in a cluster, with its own service account: it takes the snapshots of its hooks from it."""
+"""What ``hook-worker`` does in a cluster, with its own service account: it takes the snapshots of its hooks from it,
+and makes the changes to objects that they request.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +11,7 @@ from gateway.cluster.client import KubernetesClient
 from gateway.cluster.resource_types import ResourceTypes
 from gateway.hooks.execution.description import HookDescription
 from gateway.hooks.server.cluster_snapshots import ClusterSnapshots
+from gateway.hooks.server.object_patcher import ObjectPatcher
 from gateway.transports.limits import TransportLimits
 
 
@@ -25,7 +28,9 @@ class HookCluster:
         self, client: KubernetesClient, limits: TransportLimits, hooks: Mapping[Path, HookDescription]
     ) -> None:
         self._client = client
-        self.snapshots = ClusterSnapshots(client, ResourceTypes(client), limits)
+        types = ResourceTypes(client)
+        self.snapshots = ClusterSnapshots(client, types, limits)
+        self.patcher = ObjectPatcher(client, types, limits)
         for path, hook in hooks.items():
             self.snapshots.add(path, hook.objects, tuple(hook.policies.values()))
 

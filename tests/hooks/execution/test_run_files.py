@@ -59,7 +59,7 @@ def test_what_was_written_is_read():
             response=b"ADMISSION_RESPONSE_PATH",
             conversion=b"CONVERSION_RESPONSE_PATH",
             metrics=b"METRICS_PATH",
-            patches=b"K",
+            patches=b"KUBERNETES_PATCH_PATH",
         )
 
 

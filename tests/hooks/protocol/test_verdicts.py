@@ -60,7 +60,7 @@ def test_an_invalid_answer_is_a_failed_hook(answer):
     [
         ("metrics", b"{", "METRICS_PATH"),
         ("conversion", b"[]", "CONVERSION_RESPONSE_PATH"),
-        ("patches", b"operation: Delete", "which this gateway cannot make"),
+        ("patches", b"{operation: Delete, kind: Pod, name: a}", "only hook-worker with --cluster"),
         *((name, UNREAD, "Permission denied") for name in ("metrics", "conversion", "patches")),
     ],
 )
