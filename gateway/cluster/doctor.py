@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from gateway.cluster.client import KubernetesClient, collection_path, object_path
 from gateway.cluster.errors import ApiError
 from gateway.cluster.permissions import missing_permissions
+from gateway.cluster.webhook_objects import other_webhooks
 from gateway.cluster.webhook_probe import probe_service
 from gateway.lockout.catalogue import Workload
 from gateway.lockout.findings import Code, Finding, Remedy, Severity
@@ -68,7 +69,7 @@ async def read_cluster(
     state = ClusterState(
         namespaces=await read("labels of namespaces", lambda: _namespaces(client), {}),
         workloads=await read("critical workloads", lambda: _workloads(client), usual.workloads),
-        others=await read("webhooks of others", lambda: _others(client, registrar.name), ()),
+        others=await read("webhooks of others", lambda: other_webhooks(client, registrar.name), ()),
     )
     if registrar.service is not None:
         about = registrar.service
@@ -105,16 +106,6 @@ def _workload(obj: Any, resource: str) -> Workload:
         labels=(obj["spec"]["template"].get("metadata") or {}).get("labels") or {},
         daemon=resource == "daemonsets",
     )
-
-
-async def _others(client: KubernetesClient, own: str) -> tuple[Mapping[str, Any], ...]:
-    found: list[Mapping[str, Any]] = []
-    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-        path = collection_path("admissionregistration.k8s.io", "v1", f"{kind.lower()}s")
-        items, _ = await client.list_all(path)
-        api = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind}
-        found += [each | api for each in items if each["metadata"]["name"] != own]
-    return tuple(found)
 
 
 def _check_version(text: str, registrar: Registrar, found: Findings) -> None:

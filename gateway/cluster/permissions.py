@@ -6,8 +6,8 @@ flag                   needs
 ``--cluster``          get, list and watch Namespaces; create SubjectAccessReviews; list and watch both webhook
                        configurations of the registration's name
 ``--cluster-policies`` list and watch the gateway's three kinds
-``--register``         create both webhook configurations, get and update those of its name; Leases in its
-                       namespace
+``--register``         create and list both webhook configurations, get and update those of its name; Leases in
+                       its namespace
 =====================  ======================================================================================
 """
 
@@ -39,7 +39,7 @@ _NEEDS: Final[dict[str, tuple[_Need, ...]]] = {
         for resource in ("workers", "mutatingpolicyconfigurations", "validatingpolicyconfigurations")
     ),
     "--register": (
-        *(_Need(("create",), _WEBHOOKS, resource) for resource in RESOURCES.values()),
+        *(_Need(("create", "list"), _WEBHOOKS, resource) for resource in RESOURCES.values()),
         *(_Need(("get", "update"), _WEBHOOKS, resource, named=True) for resource in RESOURCES.values()),
         _Need(("get", "list", "create", "update", "patch", "delete"), "coordination.k8s.io", "leases"),
     ),

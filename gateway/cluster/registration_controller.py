@@ -11,7 +11,8 @@ the annotation ``suspended``
 an object of another gateway                          nothing, but says so
 objects equal to the desired ones                     nothing
 other paths than the desired ones                     waits until all replicas serve these, ``WAIT_SECONDS`` at most
-anything else                                         sends all changes as a dry run; if the API server accepts all of
+anything else                                         examines whether it could lock the cluster as that is now, sends
+                                                      all changes as a dry run, and if the API server accepts all of
                                                       them, sends them
 ====================================================  =================================================================
 
@@ -67,10 +68,12 @@ class RegistrationError(Exception):
 class DesiredRegistration(Struct, frozen=True, kw_only=True):
     """What is to be registered: both objects.
 
+    ``examine`` is awaited before anything is sent; it raises RegistrationError if this must not be registered.
     ``incomplete``: why other webhooks that are registered must stay; empty: they must go.
     """
 
     objects: tuple[dict[str, Any], ...]
+    examine: Callable[[], Awaitable[None]]
     incomplete: str = ""
 
 
@@ -203,8 +206,10 @@ class RegistrationController:
         waiting = self._wait(changes, outdated)
         if waiting is not None:
             return waiting
-        if changes and not await self._publish(changes, desired.objects):
-            return self._status
+        if changes:
+            await desired.examine()
+            if not await self._publish(changes, desired.objects):
+                return self._status
         return _Status(state=RegistrationState.REGISTERED, message=desired.incomplete)
 
     def _is_equal(self, desired: Mapping[str, Any], live: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.cluster.client import JSON, METADATA, collection_path, object_path
+from gateway.cluster.client import JSON, METADATA, KubernetesClient, collection_path, object_path
 from gateway.cluster.election import Sender
 from gateway.cluster.errors import ApiError
 from gateway.registration.registered_entries import (
@@ -88,6 +88,16 @@ def webhooks_path(kind: str, name: str) -> str:
 async def metadata(client: Sender, kind: str, name: str) -> Any:
     """The metadata of a webhook configuration; None: there is none. Raises ApiError."""
     return await _get(client, kind, name, accept=METADATA.format(""))
+
+
+async def other_webhooks(client: KubernetesClient, own: str) -> tuple[Mapping[str, Any], ...]:
+    """The webhook configurations that do not have this name, of both kinds. Raises ApiError."""
+    found: list[Mapping[str, Any]] = []
+    for kind in RESOURCES:
+        items, _ = await client.list_all(webhooks_collection(kind))
+        api = {"apiVersion": "/".join(_GROUP), "kind": kind}
+        found += [each | api for each in items if each["metadata"]["name"] != own]
+    return tuple(found)
 
 
 async def change(client: Sender, desired: Mapping[str, Any], owner: str, *, keep: bool = False) -> ObjectChange:

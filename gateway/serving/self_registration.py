@@ -1,20 +1,23 @@
 """The registration of a gateway that serves, kept by itself: for the configuration in force, as `render` prints it."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
 
 import structlog
 from msgspec import Struct
 
 from gateway.cluster.client import KubernetesClient
+from gateway.cluster.errors import ApiError
 from gateway.cluster.registration_controller import (
     DesiredRegistration,
     RegistrationController,
     RegistrationError,
 )
+from gateway.cluster.webhook_objects import other_webhooks
 from gateway.lockout.examination import refusal
-from gateway.lockout.registration import examine_registration
+from gateway.lockout.registration import ClusterState, examine_registration
 from gateway.policies.model import Configuration, Phase
 from gateway.redis.addresses import redis_address
 from gateway.registration.entries import Entries, Entry
@@ -33,12 +36,13 @@ _POLL_SECONDS: Final = 0.2
 
 
 class _Made(Struct, frozen=True, kw_only=True):
-    """What was made of these entries. ``refusal``: why it could lock the cluster; None: it cannot."""
+    """What was made of a configuration and its entries. ``sound`` are those of them that are registered."""
 
+    configuration: Configuration
     entries: Entries
+    sound: Entries
     registrar: Registrar
     registration: Registration
-    refusal: str | None
 
 
 class SelfRegistration:
@@ -77,6 +81,8 @@ class SelfRegistration:
         self._version: KubeVersion | None = None
         self._redis_hosts = tuple(host for host, _ in redis_address(settings.redis).hosts) if settings.redis else ()
         self._made: _Made | None = None
+        self._insisted: str | None = None
+        self._unread: str | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._resigned = False
 
@@ -130,21 +136,60 @@ class SelfRegistration:
             registration = register(sound, registrar)
             for warning in registration.warnings:
                 _LOG.warning("a warning about the registration", warning=warning)
-            found = refusal(
-                examine_registration(
-                    loaded.configuration, sound, registration, registrar, redis_hosts=self._redis_hosts
-                )
+            self._made = _Made(
+                configuration=loaded.configuration,
+                entries=loaded.entries,
+                sound=sound,
+                registrar=registrar,
+                registration=registration,
             )
-            if found is not None and self._chosen.despite_findings:
-                _LOG.warning("what is registered could lock the cluster: --register-despite-findings", why=found)
-            self._made = _Made(entries=loaded.entries, registrar=registrar, registration=registration, refusal=found)
-        if self._made.refusal is not None and not self._chosen.despite_findings:
+        return DesiredRegistration(
+            objects=self._made.registration.objects,
+            examine=partial(self._examine, self._made),
+            incomplete=_incomplete(loaded.configuration),
+        )
+
+    async def _examine(self, made: _Made) -> None:
+        """Refuse what was made if it could lock the cluster as that is now.
+
+        What may not be read is logged and left out: what is safe by the rest is registered.
+
+        Raises:
+            RegistrationError: it could.
+        """
+        state = ClusterState(
+            namespaces=dict(self._configurations.current.namespaces), others=await self._other_webhooks()
+        )
+        # In a thread: of thousands of policies it takes seconds.
+        examination = await asyncio.to_thread(
+            examine_registration,
+            made.configuration,
+            made.sound,
+            made.registration,
+            made.registrar,
+            redis_hosts=self._redis_hosts,
+            cluster=state,
+        )
+        found = refusal(examination)
+        if found is not None and not self._chosen.despite_findings:
             raise RegistrationError(
-                f"what is registered stays: {self._made.refusal}; `admission-gateway doctor` has the remedy, and "
+                f"what is registered stays: {found}; `admission-gateway doctor` has the remedy, and "
                 "--register-despite-findings registers it all the same"
             )
-        objects = self._made.registration.objects
-        return DesiredRegistration(objects=objects, incomplete=_incomplete(loaded.configuration))
+        if found is not None and found != self._insisted:
+            _LOG.warning("what is registered could lock the cluster: --register-despite-findings", why=found)
+        self._insisted = found
+
+    async def _other_webhooks(self) -> tuple[Mapping[str, Any], ...]:
+        problem = None
+        try:
+            found = await other_webhooks(self._client, self._name)
+        except ApiError as error:
+            problem, found = str(error), ()
+        if problem is not None and problem != self._unread:
+            _LOG.warning("what could lock the cluster is judged without the webhooks of others", error=problem)
+        self._unread = problem
+        return found
 
     async def _registrar(self) -> Registrar:
         chosen = self._chosen

@@ -41,7 +41,7 @@ class Replica:
         self.client = cluster.api.client()
         self.states = {}
         self.ca_bundle = b""
-        self.error = None
+        self.error = self.finding = None
         self.incomplete = ""
         self.load(names)
         self.controller = RegistrationController(
@@ -61,7 +61,12 @@ class Replica:
         if self.error:
             raise RegistrationError(self.error)
         registrar = Registrar(name=NAME, service=self.service, ca_bundle=self.ca_bundle)
-        return DesiredRegistration(objects=register(self.entries, registrar).objects, incomplete=self.incomplete)
+        objects = register(self.entries, registrar).objects
+        return DesiredRegistration(objects=objects, examine=self._examine, incomplete=self.incomplete)
+
+    async def _examine(self):
+        if self.finding:
+            raise RegistrationError(self.finding)
 
     def set(self, metric, value, *labels):
         self.states[labels[0]] = value
@@ -306,6 +311,28 @@ def test_what_the_api_server_refuses_replaces_nothing():
             await asyncio.sleep(5)
             assert own.webhooks == names("a", "c")
             assert leader.controller.note == "the configuration has 2 errors"
+
+    run(scenario())
+
+
+def test_what_could_lock_the_cluster_is_not_sent():
+    """It is examined before each change; the finding is the state, until it has gone."""
+
+    async def scenario():
+        async with cluster() as own:
+            leader = own.start("a")
+            await asyncio.sleep(SETTLED)
+            leader.finding = "it could lock the cluster"
+            await asyncio.sleep(60)
+            assert leader.state == RegistrationState.REGISTERED
+            leader.reload("b")
+            await asyncio.sleep(60)
+            assert own.webhooks == names("a")
+            assert leader.state == RegistrationState.REFUSED
+            assert leader.controller.note == "it could lock the cluster"
+            leader.finding = None
+            await asyncio.sleep(31)
+            assert own.webhooks == names("b")
 
     run(scenario())
 

@@ -286,6 +286,7 @@ async def test_a_missing_permission_is_named(registrar, api_server, tmp_path):
         assert (await registrar.cluster.client.create(obj)).code == 201
     await registrar.in_state("registered", gateway)
     await registrar.registered(CHAIN)
+    assert gateway.logged("what could lock the cluster is judged without the webhooks of others")
 
 
 async def test_a_new_entry_loses_no_create(registrar):
@@ -311,7 +312,7 @@ async def test_a_new_entry_loses_no_create(registrar):
 
 
 async def test_what_could_lock_the_cluster_is_not_registered(registrar):
-    """What `doctor` refuses, without its cluster; what was registered stays, and the log and /readyz say why."""
+    """What `doctor` refuses; what was registered stays, and the log and /readyz say why."""
     registrar.write(mutating=[labels(failurePolicy="Ignore")])
     gateway = await registrar.start()
     await registrar.registered(CHAIN)
@@ -328,6 +329,45 @@ async def test_an_operator_who_insists_is_obeyed_loudly(registrar):
     registrar.cluster.write(validating=[judge(rules=rules("nodes"))])
     gateway = await registrar.start("--register-despite-findings")
     await registrar.registered(GROUP, kind=KINDS[1])
+    assert gateway.logged("what is registered could lock the cluster: --register-despite-findings")
+
+
+async def test_labels_in_the_cluster_count(registrar):
+    """Without them, the policy is safe; with them, no Pod of the cluster's DNS could start. Its change is refused then,
+    and registered when the label has gone, or if an operator insists on it.
+    """
+
+    async def label(value):
+        path, body = "/api/v1/namespaces/kube-system", {"metadata": {"labels": {registrar.name: value}}}
+        assert (await registrar.cluster.client.send("PATCH", path, body, media=MERGE)).code == 200
+
+    def write(**fields):
+        registrar.cluster.write(
+            validating=[judge(namespaceSelector={"matchLabels": {registrar.name: "yes"}}, **fields)]
+        )
+
+    async def timeouts():
+        return [each["timeoutSeconds"] for each in (await registrar.live(KINDS[1]))["webhooks"]]
+
+    write(timeoutSeconds=3)
+    gateway = await registrar.start()
+    await registrar.in_state("registered", gateway)
+    assert await timeouts() == [4]
+    await label("yes")
+    write(timeoutSeconds=5)
+    await registrar.in_state("refused", gateway)
+    assert "kube-apiserver refuses CREATE pods in kube-system (cluster DNS)" in verbose(gateway)
+    assert await timeouts() == [4]
+    await label(None)
+    await registrar.in_state("registered", gateway)
+    assert await timeouts() == [6]
+
+    await registrar.balancer.delete(gateway)
+    await label("yes")
+    write(timeoutSeconds=7)
+    gateway = await registrar.start("--register-despite-findings")
+    await registrar.in_state("registered", gateway)
+    assert await timeouts() == [8]
     assert gateway.logged("what is registered could lock the cluster: --register-despite-findings")
 
 
