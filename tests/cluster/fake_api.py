@@ -53,7 +53,7 @@ class FakeApi:
 
     def _check(self, path, body):
         """A resource version that is sent must be the stored one."""
-        sent = (body.get("metadata") or body.get("preconditions")).get("resourceVersion") if body else None
+        sent = (body.get("metadata") or body.get("preconditions") or {}).get("resourceVersion") if body else None
         if sent and path in self.objects and sent != self.objects[path]["metadata"]["resourceVersion"]:
             raise ApiError(path, 409, "Conflict", "the object has been modified")
 

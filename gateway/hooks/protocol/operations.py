@@ -12,10 +12,14 @@ JSONPatch, MergePatch, JQPatch                      these, ``subresource``, ``ig
                                                     (or its YAML or JSON as a string), or ``jqFilter``
 ==================================================  ==========================================================
 
+What becomes a part of a path must be one segment of it, as in client-go ("may not be '..'", "may not contain '/'"): a
+name that a hook takes from the request must not lead to another object, or to a whole collection.
+
 ``kind`` and ``name`` are required, and so is what is created or patched with. Without ``apiVersion`` any group that has
 the kind is meant. Unknown members are ignored, and so is ``namespace`` beside an ``object``, which has its own.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -49,6 +53,7 @@ _BODIES: Final = {
     OperationKind.MERGE_PATCH: "mergePatch",
     OperationKind.JSON_PATCH: "jsonPatch",
 }
+_NO_SEGMENT: Final = re.compile(r"[/%?#]")
 _SUBRESOURCE_ON_ERROR: Final = "/status"
 
 
@@ -84,7 +89,7 @@ def read_operations(content: bytes) -> tuple[Operation, ...]:
     Raises:
         AnswerError: one of them is invalid; none is done then.
     """
-    return tuple(_operation(members) for members in _documents(content))
+    return tuple(_checked(_operation(members)) for members in _documents(content))
 
 
 def _documents(content: bytes) -> Iterator[dict[str, Any]]:
@@ -101,6 +106,22 @@ def _documents(content: bytes) -> Iterator[dict[str, Any]]:
         except DecodeError as error:
             named = f"{error.field} of an operation" if error.field else "an operation"
             raise AnswerError(f"{named} is {error.found}, and must be {error.expected}") from None
+
+
+def _checked(operation: Operation) -> Operation:
+    """The operation, whose texts lead to one object of its kind."""
+    segments = {
+        "apiVersion": operation.api_version.partition("/")[::2],
+        "namespace": (operation.namespace,),
+        "name": (operation.name,),
+        "subresource": (operation.subresource.removeprefix("/"),),
+    }
+    for member, texts in segments.items():
+        if any(text in {".", ".."} or _NO_SEGMENT.search(text) for text in texts):
+            raise AnswerError(
+                f"{member} of {operation} is no segment of a path: '.', '..', '/' and '%' are not allowed"
+            )
+    return operation
 
 
 def _operation(members: dict[str, Any]) -> Operation:

@@ -100,7 +100,7 @@ class ObjectPatcher:
             await _retried(update)
 
     async def _patch(self, operation: Operation, path: str) -> None:
-        target = f"{path}/{operation.subresource.strip('/')}" if operation.subresource else path
+        target = f"{path}/{operation.subresource.removeprefix('/')}" if operation.subresource else path
         if operation.kind is OperationKind.JQ_PATCH:
             await _retried(lambda: self._filter(operation, path, target))
         else:

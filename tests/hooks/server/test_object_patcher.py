@@ -83,3 +83,37 @@ async def test_all_errors_are_reported():
     api.refused = lambda method, path, obj: ApiError(method, 403, "Forbidden", f"cannot {method}")
     with pytest.raises(PatchError, match=r"Create .* already exists; MergePatch v1/ConfigMap/ns/a: .*cannot PATCH"):
         await made.apply([operation("Create", OBJECT), operation("MergePatch", {"metadata": {"labels": {}}})])
+
+
+class Lingering(FakeClient):
+    """A deleted object is there for some reads more."""
+
+    def __init__(self, api, reads):
+        super().__init__(api, lambda: (0.0, None, 0.0))
+        self._reads = reads
+
+    async def send(self, method, path, body=None, **options):
+        if method == "GET" and self._reads:
+            self._reads -= 1
+            return OBJECT
+        return await super().send(method, path, body, **options)
+
+
+@pytest.mark.parametrize(("kind", "reads"), [("Delete", 2), ("DeleteInBackground", 0), ("DeleteNonCascading", 0)])
+async def test_only_delete_waits_until_the_object_is_gone(monkeypatch, kind, reads):
+    """As with propagationPolicy Foreground, which keeps the object until its dependents are gone."""
+    monkeypatch.setattr("gateway.hooks.server.object_patcher._DELETION_POLL_SECONDS", 0)
+    _, api = patcher(writes=0)
+    client = Lingering(api, reads)
+    await ObjectPatcher(client, Types(), limits()).apply([operation(kind)])
+    assert PATH not in api.objects
+    assert client._reads == 0
+
+
+async def test_an_object_that_stays_is_an_error(monkeypatch):
+    """After its time."""
+    monkeypatch.setattr("gateway.hooks.server.object_patcher._DELETION_POLL_SECONDS", 0)
+    monkeypatch.setattr("gateway.hooks.server.object_patcher._DELETION_SECONDS", 0)
+    _, api = patcher(writes=0)
+    with pytest.raises(PatchError, match="it still exists"):
+        await ObjectPatcher(Lingering(api, 1000), Types(), limits()).apply([operation("Delete")])
