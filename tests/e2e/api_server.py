@@ -39,11 +39,12 @@ TOKEN, USER, PASSWORD = "a-token-for-webhooks", "hooks", "p:ss wörd"
 
 _CREDENTIALS = {
     "certificate": {"client-certificate": "webhooks.crt", "client-key": "webhooks.key"},
+    "renewed": {"client-certificate": "renewed.crt", "client-key": "renewed.key"},
     "token": {"token": TOKEN},
     "password": {"username": USER, "password": PASSWORD},
 }
 """What it proves itself with to webhooks: to those at one port with a token, to those at another one with a password,
-and to all others, if they want to see one, with a certificate."""
+and to all others, if they want to see one, with a certificate; at a third port that is another CA's."""
 
 _AUDITED = {
     "apiVersion": "audit.k8s.io/v1",
@@ -76,7 +77,8 @@ def _reserved_port():
 
 
 class ApiServer:
-    """One process. ``directory`` is an empty one, for its files; ``clients`` issued its client certificate.
+    """One process. ``directory`` is an empty one, for its files; ``clients`` issued its client certificate, and
+    ``renewed_clients`` that of the kind "renewed".
 
     ``flags`` are more of its flags, ``webhooks`` more members of the configuration of a plugin.
     """
@@ -86,7 +88,8 @@ class ApiServer:
         assert program.exists(), f"{program} is not there: build it with `make build-apiserver KUBE={_KUBE}`"
         self._authority = Authority("kube-apiserver")
         self.clients = Authority("kube-apiserver's clients")
-        self._ports = {kind: _reserved_port() for kind in ("token", "password")}
+        self.renewed_clients = Authority("kube-apiserver's clients from now on")
+        self._ports = {kind: _reserved_port() for kind in ("token", "password", "renewed")}
         self.process = subprocess.Popen(
             [program, directory / "etcd", *self._flags(directory, webhooks or {}), *flags],
             # It ends when this pipe does, whatever becomes of us.
@@ -114,6 +117,7 @@ class ApiServer:
         certificate, key = self._authority.issue("127.0.0.1").write(directory, "serving")
         accounts, account_key = self._authority.issue().write(directory, "service-accounts")
         self.clients.issue(subject="kube-apiserver").write(directory, "webhooks")
+        self.renewed_clients.issue(subject="kube-apiserver").write(directory, "renewed")
         admission = _admission(write("webhooks", self._kubeconfig()), webhooks)
         # Service accounts' tokens are a controller's work; and DefaultStorageClass needs a cluster's own objects.
         disabled = "ServiceAccount,DefaultStorageClass,StorageObjectInUseProtection"

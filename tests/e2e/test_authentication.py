@@ -4,9 +4,10 @@ import pytest
 
 from tests.authorities import Authority
 from tests.e2e.api_server import PASSWORD, TOKEN, USER
-from tests.e2e.objects import pod
+from tests.e2e.client import eventually
+from tests.e2e.objects import config_map, pod
 from tests.e2e.policies import CONFIG_MAPS, ENTRY, denies, judge
-from tests.e2e.test_rollout import CREATING, Creates, labels
+from tests.e2e.test_rollout import CREATES, CREATING, Creates, labels
 from tests.integration.running import until
 
 OLD_SECRET, NEW_SECRET = "0123456789abcdef" * 2, "fedcba9876543210" * 2
@@ -112,3 +113,46 @@ async def test_credentials_and_path_secrets_are_replaced_without_a_failed_create
         await replaced(secrets, NEW_SECRET)
     assert creates.failed == []
     assert gateway.metric("http_requests_rejected_total", reason="unauthenticated") == 0
+
+
+async def test_the_ca_of_client_certificates_is_rotated_without_a_failed_create(
+    cluster, api_server, balancer, tmp_path
+):
+    """Both CAs, then kube-apiserver's new certificate, then the new CA alone, with handshakes throughout.
+
+    kube-apiserver has its new certificate at the gateway's own port, and the old one at the balancer's. (It cannot take
+    one while clients create: client-go closes all connections then, with the calls that are under way on them.)
+    """
+    old, new = api_server.clients.pem, api_server.renewed_clients.pem
+    file = written(tmp_path, "ca", old)
+    cluster.write(mutating=[labels()], validating=[judge(rules=CONFIG_MAPS)])
+    port = f"127.0.0.1:{api_server.port('renewed')}"
+    flags = ("--client-ca", file, "--client-allowed-name", "kube-apiserver", "--max-connection-age", 0.5)
+    gateway = await cluster.start(*flags, "--reload-interval", 0.1, "--listen", port)
+    balancer.add(gateway)
+    await until(lambda: balancer.is_ready(gateway))
+    reads = gateway.metric("certificate_reloads_total", result="loaded")
+
+    async def trusted(*authorities):
+        nonlocal reads
+        written(tmp_path, "next", b"".join(authorities)).rename(file)
+        reads += 1
+        await until(lambda: gateway.metric("certificate_reloads_total", result="loaded") == reads)
+        await creates.more(CREATES // 4)
+
+    await cluster.register(balancer.port)
+    async with Creates(cluster) as creates:
+        await creates.more(CREATES // 4)
+        await trusted(old, new)
+        await cluster.register(gateway.port)
+        await creates.more(CREATES // 4)
+        await trusted(new)
+    assert creates.lost_none(), creates.failed[:3]
+
+    async def refused():
+        # An idle connection from before has one reply left.
+        reply = await cluster.create(config_map(), dryRun="All")
+        return reply.code == 500 and reply.message.endswith("remote error: tls: unknown certificate authority")
+
+    await cluster.register(balancer.port)
+    await eventually(refused)
