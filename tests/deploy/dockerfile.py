@@ -35,7 +35,7 @@ def instructions(text):
 
 def bases(text):
     """The images that stages begin from, and defaults of arguments."""
-    return re.findall(r"^(?:FROM|ARG \w+=) ?([a-z][^\s$]*)", text, re.MULTILINE)
+    return re.findall(r"^(?:FROM(?: --platform=\$BUILDPLATFORM)?|ARG \w+=) ?([a-z][^\s$]*)", text, re.MULTILINE)
 
 
 class Context:

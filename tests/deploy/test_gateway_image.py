@@ -92,14 +92,15 @@ def test_the_requirements_have_hashes():
     assert all("--hash=sha256:" in each for each in pinned)
 
 
+@pytest.mark.parametrize("file", ["requirements/run.txt", "gateway/cli/projects/python/requirements.txt.tmpl"])
 @pytest.mark.parametrize("platform", ["x86_64-manylinux_2_28", "aarch64-manylinux_2_28"])
-def test_there_are_wheels_for_both_architectures(platform, tmp_path):
-    """Of the Python in the image: no requirement is compiled, on amd64 or on arm64."""
+def test_there_are_wheels_for_both_architectures(platform, file, tmp_path):
+    """Of the Python in the images of the gateway and of workers: no requirement is compiled, on amd64 or on arm64."""
     version = re.search(r"python:(\d+\.\d+)-slim", DOCKERFILE)[1]
     wanted = ("--python-version", version, "--python-platform", platform, "--only-binary", ":all:")
     command = [Path(sys.executable).parent / "uv", "pip", "install", "--dry-run", "--target", tmp_path, *wanted]
     done = subprocess.run(
-        [*command, "--require-hashes", "-r", ROOT / "requirements/run.txt"],
+        [*command, "--require-hashes", "-r", ROOT / file],
         capture_output=True,
         text=True,
         check=False,
