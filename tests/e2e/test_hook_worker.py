@@ -175,6 +175,44 @@ async def test_without_a_snapshot_a_call_fails(cluster, api_server, hook_worker,
     assert why in reply.message
 
 
+async def permit(cluster, *verbs):
+    """Let Jane do this with the ConfigMaps of the namespace."""
+    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": list(verbs)}
+    group = {"apiGroup": "rbac.authorization.k8s.io"}
+    bound = {"roleRef": group | {"kind": "Role", "name": "r"}, "subjects": [group | {"kind": "User", "name": JANE}]}
+    for obj in ({"kind": "Role", "rules": [rule]}, {"kind": "RoleBinding"} | bound):
+        reply = await cluster.create(rbac | {"metadata": {"name": "r"}} | obj)
+        assert reply.code == 201, reply
+
+
+async def test_list_and_watch_in_the_namespace_are_enough(cluster, api_server, hook_worker, tmp_path):
+    """For a binding that names its namespaces."""
+    await permit(cluster, "list", "watch")
+    await cluster.create(config_map("a"))
+    file = api_server.kubeconfig(tmp_path, JANE)
+    await hook_worker(SHOW, kubeconfig=file, kind="ConfigMap", **named(cluster), **NAMES)
+    assert await snapshot(cluster) == [{"filterResult": "a"}]
+    await cluster.create(config_map("b"))
+
+    async def both():
+        return len(await snapshot(cluster)) == 2
+
+    await eventually(both)
+
+
+async def test_what_cannot_be_watched_is_no_snapshot(cluster, api_server, hook_worker, tmp_path):
+    """A list alone would never change again."""
+    await permit(cluster, "list")
+    file = api_server.kubeconfig(tmp_path, JANE)
+    await hook_worker(SHOW, kubeconfig=file, kind="ConfigMap", **named(cluster))
+
+    async def refused():
+        return 'cannot watch resource "configmaps"' in (await cluster.create(pod(), dryRun="All")).message
+
+    await eventually(refused)
+
+
 async def test_a_snapshot_that_is_too_large_is_an_error(cluster, hook_worker):
     """It names the limit; no more than that is kept in memory."""
     await cluster.create(config_map("a", data={"a": "x" * 2000}))
