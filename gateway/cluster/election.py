@@ -30,11 +30,11 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 
-from gateway.cluster.client import JSON, MERGE_PATCH, Query, collection_path, object_path
+from gateway.cluster.client import MERGE_PATCH, KubernetesClient, collection_path, object_path
 from gateway.cluster.errors import ApiError
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -53,22 +53,6 @@ _RELEASED_SECONDS: Final = 1
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _GROUP: Final = ("coordination.k8s.io", "v1", "leases")
-
-
-class Sender(Protocol):
-    """A KubernetesClient, as far as it is used here."""
-
-    async def send(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        query: Query | None = None,
-        content_type: str = JSON,
-        accept: str = JSON,
-    ) -> Any:
-        """See KubernetesClient."""
 
 
 def leases_path(namespace: str) -> str:
@@ -115,7 +99,7 @@ class LeaderElection:
 
     def __init__(
         self,
-        client: Sender,
+        client: KubernetesClient,
         *,
         namespace: str,
         name: str,

@@ -30,7 +30,8 @@ from typing import Any, Final
 import structlog
 from msgspec import Struct
 
-from gateway.cluster.election import LeaderElection, Sender, identity
+from gateway.cluster.client import KubernetesClient
+from gateway.cluster.election import LeaderElection, identity
 from gateway.cluster.errors import ApiError
 from gateway.cluster.replica_reports import ReplicaReport, ReplicaReports
 from gateway.cluster.suspension import REGISTERED, SUSPENDED, lease_name, registered_kinds, rescue
@@ -99,7 +100,7 @@ class RegistrationController:
 
     def __init__(
         self,
-        client: Sender,
+        client: KubernetesClient,
         *,
         name: str,
         service: ServiceReference,

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.cluster.client import APPLY
-from gateway.cluster.election import Sender, lease_object, lease_path, leases_path, micro_time
+from gateway.cluster.client import APPLY, KubernetesClient
+from gateway.cluster.election import lease_object, lease_path, leases_path, micro_time
 from gateway.cluster.errors import ApiError
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ class ReplicaReport:
     """
 
     def __init__(
-        self, client: Sender, *, namespace: str, registration: str, identity: str, digest: Callable[[], str]
+        self, client: KubernetesClient, *, namespace: str, registration: str, identity: str, digest: Callable[[], str]
     ) -> None:
         self.problem: str | None = None
         """Why the report could not be written; None: it was."""
@@ -104,7 +104,7 @@ class ReplicaReport:
 class ReplicaReports:
     """The reports of all replicas, as the leader reads them."""
 
-    def __init__(self, client: Sender, *, namespace: str, registration: str) -> None:
+    def __init__(self, client: KubernetesClient, *, namespace: str, registration: str) -> None:
         self._client, self._namespace, self._registration = client, namespace, registration
         self._seen: dict[str, tuple[str, float]] = {}
 

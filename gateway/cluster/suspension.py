@@ -17,8 +17,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gateway.cluster.client import MERGE_PATCH
-from gateway.cluster.election import Sender, lease_object, lease_path, leases_path
+from gateway.cluster.client import MERGE_PATCH, KubernetesClient
+from gateway.cluster.election import lease_object, lease_path, leases_path
 from gateway.cluster.errors import ApiError
 from gateway.cluster.webhook_objects import OWNER, RESOURCES, metadata, webhooks_path
 
@@ -71,7 +71,7 @@ class NotUninstalledError(Exception):
         self.done = done
 
 
-async def uninstall(client: Sender, *, name: str, namespace: str) -> list[str]:
+async def uninstall(client: KubernetesClient, *, name: str, namespace: str) -> list[str]:
     """Suspend the registration, and delete its objects. Returns what was done, a line each.
 
     Raises:
@@ -106,7 +106,7 @@ async def uninstall(client: Sender, *, name: str, namespace: str) -> list[str]:
     return done
 
 
-async def resume(client: Sender, *, name: str, namespace: str) -> list[str]:
+async def resume(client: KubernetesClient, *, name: str, namespace: str) -> list[str]:
     """Let the gateways register themselves again. Returns what was done, a line each. Raises ApiError."""
     done = []
     # The objects first: while one of them has the annotation, the leader would write it to the Lease again.
@@ -128,7 +128,7 @@ async def resume(client: Sender, *, name: str, namespace: str) -> list[str]:
     return done or [f"the registration {name} in namespace {namespace} is not suspended: nothing to do"]
 
 
-async def _suspend(client: Sender, name: str, namespace: str) -> None:
+async def _suspend(client: KubernetesClient, name: str, namespace: str) -> None:
     path, annotations = lease_path(namespace, lease_name(name)), {SUSPENDED: _UNINSTALLED}
     try:
         await _annotate(client, path, annotations)
@@ -139,12 +139,12 @@ async def _suspend(client: Sender, name: str, namespace: str) -> None:
         await client.send("POST", leases_path(namespace), made)
 
 
-async def _annotate(client: Sender, path: str, annotations: Mapping[str, str | None]) -> None:
+async def _annotate(client: KubernetesClient, path: str, annotations: Mapping[str, str | None]) -> None:
     patch = {"metadata": {"annotations": dict(annotations)}}
     await client.send("PATCH", path, patch, content_type=MERGE_PATCH)
 
 
-async def _delete(client: Sender, kind: str, name: str) -> bool:
+async def _delete(client: KubernetesClient, kind: str, name: str) -> bool:
     """Whether there was one."""
     try:
         await client.send("DELETE", webhooks_path(kind, name))
@@ -155,7 +155,7 @@ async def _delete(client: Sender, kind: str, name: str) -> bool:
     return True
 
 
-async def _foreign(client: Sender, kind: str, name: str, namespace: str) -> str | None:
+async def _foreign(client: KubernetesClient, kind: str, name: str, namespace: str) -> str | None:
     """Why the object is not to be deleted: it belongs to a gateway in another namespace."""
     try:
         obj = await metadata(client, kind, name)

@@ -11,7 +11,6 @@ from typing import Any, Final
 from msgspec import Struct
 
 from gateway.cluster.client import JSON, METADATA, KubernetesClient, collection_path, object_path
-from gateway.cluster.election import Sender
 from gateway.cluster.errors import ApiError
 from gateway.registration.registered_entries import (
     ANNOTATION,
@@ -52,7 +51,7 @@ class ObjectChange(Struct, frozen=True, kw_only=True):
         """The gateway's paths that are to be registered, or to go."""
         return _paths(self.body) ^ (frozenset() if self.live is None else _paths(self.live))
 
-    async def send(self, client: Sender, *, dry_run: bool) -> Any:
+    async def send(self, client: KubernetesClient, *, dry_run: bool) -> Any:
         """Create or replace it, and return what the API server makes of it.
 
         Raises:
@@ -85,7 +84,7 @@ def webhooks_path(kind: str, name: str) -> str:
     return object_path(*_GROUP, RESOURCES[kind], name)
 
 
-async def metadata(client: Sender, kind: str, name: str) -> Any:
+async def metadata(client: KubernetesClient, kind: str, name: str) -> Any:
     """The metadata of a webhook configuration; None: there is none. Raises ApiError."""
     return await _get(client, kind, name, accept=METADATA.format(""))
 
@@ -100,7 +99,9 @@ async def other_webhooks(client: KubernetesClient, own: str) -> tuple[Mapping[st
     return tuple(found)
 
 
-async def change(client: Sender, desired: Mapping[str, Any], owner: str, *, keep: bool = False) -> ObjectChange:
+async def change(
+    client: KubernetesClient, desired: Mapping[str, Any], owner: str, *, keep: bool = False
+) -> ObjectChange:
     """What makes the API server's object equal to ``desired``, a webhook configuration.
 
     With ``keep``, webhooks that it has and that are not desired stay, each behind the one that it is behind now.
@@ -129,7 +130,7 @@ async def change(client: Sender, desired: Mapping[str, Any], owner: str, *, keep
     return ObjectChange(kind=kind, name=name, live=live, body=body)
 
 
-async def _get(client: Sender, kind: str, name: str, accept: str = JSON) -> Any:
+async def _get(client: KubernetesClient, kind: str, name: str, accept: str = JSON) -> Any:
     try:
         return await client.send("GET", webhooks_path(kind, name), accept=accept)
     except ApiError as error:
