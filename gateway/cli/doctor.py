@@ -34,18 +34,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from gateway.cli.configuration import counted, report_errors
-from gateway.cli.hook_options import chosen_hooks, require_policies
-from gateway.cli.registrar import chosen_registrar
+from gateway.cli.registrar import loaded_registration
 from gateway.cli.standard_streams import COULD_NOT, fail, note
 from gateway.lockout.examination import Examination
 from gateway.lockout.findings import Finding, Severity
 from gateway.lockout.probes import Probe
 from gateway.lockout.registration import examine_registration
 from gateway.policies.model import Configuration
-from gateway.registration.entries import make_entries
-from gateway.registration.webhook_configurations import Registrar, Registration, register
-from gateway.sources.files import SourceError
-from gateway.sources.loading import load_configuration
+from gateway.registration.webhook_configurations import Registrar, Registration
 
 if TYPE_CHECKING:
     from gateway.cluster.doctor import Findings
@@ -67,16 +63,8 @@ _OFFLINE: Final = (
 
 def run(paths: tuple[Path, ...], output: str, *, force: bool, **values: Any) -> None:
     """See the command."""
-    hooks = chosen_hooks(values)
-    require_policies(paths, hooks, "--policies")
-    registrar = chosen_registrar(values)
-    try:
-        configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
-    except SourceError as error:
-        fail(str(error), COULD_NOT)
-    _require_sound(configuration)
-    entries = make_entries(configuration)
-    registration = register(entries, registrar)
+    chosen = loaded_registration(paths, values, flag="--policies", require_sound=_require_sound)
+    registrar, registration = chosen.registrar, chosen.registration
     hosts = _redis_hosts(values["redis"])
     if values["cluster"] or values["kubeconfig"]:
         state, found = _cluster(values["kubeconfig"], registrar, registration)
@@ -85,7 +73,7 @@ def run(paths: tuple[Path, ...], output: str, *, force: bool, **values: Any) -> 
     else:
         state, not_checked, about_cluster = None, (_OFFLINE,), ()
     examination = examine_registration(
-        configuration, entries, registration, registrar, redis_hosts=hosts, cluster=state
+        chosen.configuration, chosen.entries, registration, registrar, redis_hosts=hosts, cluster=state
     ).with_findings(about_cluster)
     if output == "json":
         click.echo(json.dumps(_document(examination, not_checked), indent=2, ensure_ascii=False))

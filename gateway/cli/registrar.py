@@ -1,17 +1,63 @@
-"""Name and address under which the gateway is registered with kube-apiserver, among a command's parameters."""
+"""What would be registered with kube-apiserver, by a command's parameters: which policies, and under which name and
+address.
+"""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import Struct
 
-from gateway.cli.hook_options import chosen_registration
+from gateway.cli.hook_options import chosen_hooks, chosen_registration, require_policies
 from gateway.cli.standard_streams import COULD_NOT, fail
+from gateway.policies.model import Configuration
+from gateway.registration.entries import Entries, make_entries
 from gateway.registration.kubernetes_versions import MANIFESTS
-from gateway.registration.webhook_configurations import Registrar
+from gateway.registration.webhook_configurations import Registrar, Registration, register
+from gateway.sources.files import SourceError
+from gateway.sources.loading import load_configuration
 
 
-def chosen_registrar(values: dict[str, Any]) -> Registrar:
+class ChosenRegistration(Struct, frozen=True, kw_only=True):
+    """A configuration, its entries, and the objects that register them."""
+
+    configuration: Configuration
+    entries: Entries
+    registrar: Registrar
+    registration: Registration
+
+
+def loaded_registration(
+    paths: tuple[Path, ...], values: dict[str, Any], *, flag: str, require_sound: Callable[[Configuration], None]
+) -> ChosenRegistration:
+    """The registration of the policies in these paths and of hooks. Exits with 2 if they cannot be read.
+
+    Args:
+        paths: of policies.
+        values: of the options of hooks and ``commands.registering_options``.
+        flag: what names the paths, for an error.
+        require_sound: exits if the configuration has errors.
+
+    Raises:
+        click.UsageError: the options cannot be combined.
+    """
+    hooks = chosen_hooks(values)
+    require_policies(paths, hooks, flag)
+    registrar = _chosen_registrar(values)
+    try:
+        configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
+    except SourceError as error:
+        fail(str(error), COULD_NOT)
+    require_sound(configuration)
+    entries = make_entries(configuration)
+    return ChosenRegistration(
+        configuration=configuration, entries=entries, registrar=registrar, registration=register(entries, registrar)
+    )
+
+
+def _chosen_registrar(values: dict[str, Any]) -> Registrar:
     """The registrar that ``commands.registering_options`` describe. Exits with 2 if a file cannot be used.
 
     Raises:

@@ -6,7 +6,6 @@ rendered: it would register entries that the corrected one renames.
 
 import json
 import re
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -16,18 +15,13 @@ import yaml
 
 from gateway.cli.configuration import counted, report_errors
 from gateway.cli.doctor import finding_lines
-from gateway.cli.hook_options import chosen_hooks, require_policies
-from gateway.cli.registrar import chosen_registrar
+from gateway.cli.registrar import loaded_registration
 from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
 from gateway.lockout.findings import Severity
 from gateway.lockout.registration import examine_registration
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration
-from gateway.registration.entries import make_entries
-from gateway.registration.webhook_configurations import register
-from gateway.sources.files import SourceError
-from gateway.sources.loading import load_configuration
 
 _PLAIN: Final = re.compile(r"[A-Za-z/][-A-Za-z0-9./_]*")
 _WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -35,19 +29,11 @@ _WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", 
 
 def run(paths: tuple[Path, ...], output: str, **values: Any) -> None:
     """See the command."""
-    hooks = chosen_hooks(values)
-    require_policies(paths, hooks, "PATH")
-    registrar = chosen_registrar(values)
-    try:
-        configuration = load_configuration(paths, stdin=sys.stdin.buffer, hooks=hooks)
-    except SourceError as error:
-        fail(str(error), COULD_NOT)
-    _refuse_errors(configuration)
-    entries = make_entries(configuration)
-    registration = register(entries, registrar)
+    chosen = loaded_registration(paths, values, flag="PATH", require_sound=_refuse_errors)
+    registrar, registration = chosen.registrar, chosen.registration
     for warning in registration.warnings:
         _warn(warning)
-    for finding in examine_registration(configuration, entries, registration, registrar).findings:
+    for finding in examine_registration(chosen.configuration, chosen.entries, registration, registrar).findings:
         if finding.severity is Severity.REFUSE:
             _warn("\n".join(finding_lines(finding)))
     if not registrar.ca_bundle:
