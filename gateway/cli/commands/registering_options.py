@@ -97,11 +97,16 @@ def _checked_name(_ctx: click.Context, _param: click.Parameter, value: str) -> s
     return value
 
 
-def _checked_namespaces(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    for each in value:
-        for error in dns_label(each):
-            raise click.BadParameter(f"{each!r}: {error}")
-    return value
+class NamespaceType(click.ParamType[str]):
+    """The name of a namespace."""
+
+    name = "NAMESPACE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, or click's error with the reason."""
+        for error in dns_label(value):
+            self.fail(f"{value!r}: {error}", param, ctx)
+        return str(value)
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -121,8 +126,7 @@ def address_options(section: str = "") -> Callable[[_F], _F]:
         command = option(
             "--exclude-namespace",
             multiple=True,
-            callback=_checked_namespaces,
-            metavar="NAMESPACE",
+            type=NamespaceType(),
             help="Namespace whose requests are not sent to the gateway, like kube-system; repeatable.",
             section=section,
         )(command)
@@ -162,7 +166,7 @@ _OPTIONS: Final = (
 
 
 def registering_options(command: _F) -> _F:
-    """The options of ``gateway.cli.registrar.chosen_registrar``."""
+    """The options of ``gateway.cli.registrar.loaded_registration``."""
     command = shell_operator_options(command)
     for each in reversed(_OPTIONS):
         command = each(command)

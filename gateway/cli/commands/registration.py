@@ -6,17 +6,10 @@ from typing import Any, TypeVar
 
 import click
 
-from gateway.cli.commands.registering_options import name_option
+from gateway.cli.commands.registering_options import NamespaceType, name_option
 from gateway.cli.options import option
-from gateway.policies.names import dns_label
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def _checked_namespace(_ctx: click.Context, _param: click.Parameter, value: str) -> str:
-    for error in dns_label(value):
-        raise click.BadParameter(f"{value!r}: {error}")
-    return value
 
 
 def _options(command: _F) -> _F:
@@ -27,7 +20,7 @@ def _options(command: _F) -> _F:
             help="Use the Kubernetes API with this kubeconfig file. Default: with the pod's service account.",
         ),
         name_option(),
-        option("--namespace", required=True, callback=_checked_namespace, help="Namespace of the gateway."),
+        option("--namespace", required=True, type=NamespaceType(), help="Namespace of the gateway."),
     ):
         command = each(command)
     return command
