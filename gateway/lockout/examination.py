@@ -16,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.lockout.blocking import CalledProbe, called_probe, lockouts, other_webhooks, wide_rules
-from gateway.lockout.catalogue import Workload, cluster_probes, workload_probes
+from gateway.lockout.catalogue import Workload, workload_probes
+from gateway.lockout.cluster_probes import cluster_probes
 from gateway.lockout.configurations import Webhook
 from gateway.lockout.dependencies import REDIS, Cycle
 from gateway.lockout.findings import Code, Finding, Remedy, Severity, exclusion, listed

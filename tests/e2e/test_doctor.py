@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from gateway.cluster.client import collection_path, object_path
-from gateway.lockout.catalogue import Workload, cluster_probes, workload_probes
+from gateway.lockout.catalogue import Workload, workload_probes
+from gateway.lockout.cluster_probes import cluster_probes
 from gateway.lockout.registration import DNS, NETWORK
 from tests.e2e.api_server import JANE, RELEASE
 from tests.e2e.client import JSON_PATCH, eventually
