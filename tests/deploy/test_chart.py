@@ -76,6 +76,15 @@ def test_the_manifests_are_the_charts(values, path):
         (["redis.sealKeySecret=seal"], "sealKeySecret"),
         (["workers[0].name=labels"], "image"),
         (["workers[0].name=La_bels", "workers[0].image=labels:1"], "name"),
+        (["workers[0].name=hooks", "workers[0].hooks.roles.platform[0].verbs[0]=list"], "image"),
+        (
+            [
+                "workers[0].name=hooks",
+                "workers[0].hooks.configMap=hooks",
+                "workers[0].hooks.clusterRole[0].verbs[0]=get",
+            ],
+            "apiGroups",
+        ),
         (["callers.keys[0]=ca.crt"], "callers"),
         (["callers.existingSecret=c"], "callers"),
         (["callers.existingSecret=c", "callers.keys[0]=token"], "callers"),
@@ -159,6 +168,19 @@ def test_a_pod_has_time_to_drain(objects, seconds):
     assert spec["terminationGracePeriodSeconds"] > longest
 
 
+def test_hooks_have_the_rules_of_the_values(objects):
+    """In the whole cluster or in one namespace, for their own service account alone; without rules there is none."""
+    everything = objects("everything")
+    role, account = f"{NAME}:{NAME}-hooks", {"kind": "ServiceAccount", "namespace": NAME, "name": f"{NAME}-hooks"}
+    assert only(everything, "ClusterRole", role)["rules"][0]["resources"] == ["namespaces"]
+    assert only(everything, "Role", role)["rules"][0]["resources"] == ["configmaps"]
+    assert only(everything, "Role", role)["metadata"]["namespace"] == "platform"
+    bindings = [only(everything, f"{kind}Binding", role) for kind in ("ClusterRole", "Role")]
+    assert [each["subjects"] for each in bindings] == [[account]] * 2
+    assert [each["roleRef"]["name"] for each in bindings] == [role] * 2
+    assert f"{NAME}-checks" not in {each["metadata"]["name"] for each in everything if "Account" in each["kind"]}
+
+
 def test_the_drain_outlasts_idle_connections(objects):
     """After the delay, kube-apiserver has time to close the connections that it keeps."""
     (drain,) = [float(each.partition("=")[2]) for each in pod(objects())["containers"][0]["args"] if "--drain=" in each]
@@ -179,13 +201,19 @@ def test_memory_is_left_beside_the_budget(objects):
 
 @pytest.mark.parametrize("values", RENDERED)
 def test_only_who_calls_the_api_has_a_token(objects, values):
-    """The gateway has one with `--cluster` only, and with it a role; workers never have one."""
+    """The gateway and hooks have one with `--cluster` only, and with it a role of their own; workers never have one."""
     everything = objects(values)
     assert all(each["automountServiceAccountToken"] is False for each in pods(everything))
     assert only(everything, "ServiceAccount")["automountServiceAccountToken"] is False
     uses_it = "--cluster" in pod(everything)["containers"][0]["args"]
     with_token = [spec for spec in pods(everything) if "serviceAccountToken" in str(spec["volumes"])]
-    assert [spec for spec in with_token if spec.get("serviceAccountName") != NAME] == []
+    deployed = [each["spec"]["template"]["spec"] for each in everything if each["kind"] == "Deployment"]
+    assert [spec in with_token for spec in deployed] == [
+        "--cluster" in spec["containers"][0].get("args", ()) for spec in deployed
+    ]
+    accounts = {spec["serviceAccountName"] for spec in with_token}
+    assert accounts <= {NAME, *([f"{NAME}-hooks"] if values == "everything" else [])}
+    assert all(only(everything, "ServiceAccount", name) for name in accounts)
     assert (pod(everything) in with_token) is uses_it
     assert any(each["kind"] == "ClusterRoleBinding" for each in everything) is uses_it
     assert any(each["kind"] == "FlowSchema" for each in everything) is uses_it

@@ -1,10 +1,12 @@
 """What holds for every Dockerfile: the gateway's, and those of the projects that ``new-worker`` writes."""
 
 import re
+from importlib.metadata import version
 
 import pytest
 
 from gateway.cli.commands.new_worker import LANGUAGES
+from gateway.cli.main import main
 from tests.deploy.dockerfile import ROOT, bases, exec_form, instructions
 
 FILES = {
@@ -74,3 +76,14 @@ def test_it_is_built_for_the_architecture_that_is_wanted(name, stages):
     assert any(BUILT_ELSEWHERE.get(name, "") in rest for word, rest in build if word == "RUN")
     steps = " ".join(rest for stage in stages for _, rest in stage)
     assert re.findall(r"amd64|arm64|x86_64|aarch64", steps) == []
+
+
+def test_hooks_are_added_to_the_gateways_image():
+    """Its user is the gateway's again, and its command are flags of `hook-worker`."""
+    text = (ROOT / "deploy/hooks.Dockerfile").read_text()
+    (stage,) = instructions(text)
+    assert bases(text) == [f"admission-gateway:{version('admission-gateway')}"]
+    assert stage[-2] == ("USER", "65532:65532")
+    command, *flags = exec_form(stage, "CMD")
+    known = {name for option in main.commands[command].params for name in option.opts}
+    assert {each for each in flags if each.startswith("--")} <= known

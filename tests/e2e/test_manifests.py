@@ -10,10 +10,12 @@ import yaml
 
 from tests.deploy.chart import NAME, RENDERED
 from tests.e2e.client import APPLY, Client, eventually
-from tests.e2e.objects import config_map, namespace
-from tests.e2e.policies import CONFIG_MAPS, denies
+from tests.e2e.objects import config_map, namespace, pod
+from tests.e2e.policies import CONFIG_MAPS, denies, rules
+from tests.e2e.worker_process import WorkerProcess
+from tests.hooks.scripts import python_hook
 from tests.integration.process import COMMAND
-from tests.integration.running import until
+from tests.integration.running import policy, until
 
 OF_OTHERS = {
     "monitoring.coreos.com": ("ServiceMonitor", "PrometheusRule"),
@@ -44,6 +46,7 @@ async def client(api_server):
     """A client of an API server that has the stubs, and the release's namespace, for restricted pods only."""
     async with Client(api_server) as client:
         await client.create(namespace(NAME, labels=RESTRICTED))
+        await client.create(namespace("platform"))
         for group, kinds in OF_OTHERS.items():
             for kind in kinds:
                 await client.create(stub(group, kind))
@@ -101,21 +104,25 @@ async def test_the_dry_run_finds_what_is_wrong(client):
 @pytest.fixture
 async def account(client, api_server, tmp_path):
     """A kubeconfig of the chart's service account, which may do what the chart allows."""
-    everything = {(each["kind"], each["metadata"]["name"]): each for each in objects(None)}
-    for (kind, _), each in everything.items():
+    return await kubeconfig(client, api_server.kubeconfig(tmp_path), None, NAME)
+
+
+async def kubeconfig(client, file, values, name):
+    """The file with the token of this service account, which may do what is rendered with the values."""
+    for each in objects(values):
+        kind = each["kind"]
         if kind == "ServiceAccount" or kind.startswith(("ClusterRole", "Role", "FlowSchema", "PriorityLevel")):
             assert (await applied(client, each)).code in {200, 201}
-    file = api_server.kubeconfig(tmp_path)
     config = json.loads(file.read_text())
-    config["users"][0]["user"]["token"] = await token(client)
+    config["users"][0]["user"]["token"] = await token(client, name)
     file.write_text(json.dumps(config))
     return file
 
 
-async def token(client):
+async def token(client, name):
     """The token that the kubelet would give to the pod."""
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-    path = f"/api/v1/namespaces/{NAME}/serviceaccounts/{NAME}/token"
+    path = f"/api/v1/namespaces/{NAME}/serviceaccounts/{name}/token"
     reply = await client.send("POST", path, request)
     assert reply.code == 201, reply
     return reply.body["status"]["token"]
@@ -162,6 +169,62 @@ async def test_the_gateway_may_register_itself(client, cluster, account, balance
     await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     assert (await client.send("GET", f"{path}/{NAME}")).code == 404
+
+
+HOOK = """
+(context,) = json.load(open(os.environ["BINDING_CONTEXT_PATH"]))
+seen = [each["object"]["metadata"]["name"] for each in context["snapshots"]["all"]]
+made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made", "namespace": "platform"}}
+json.dump({"operation": "CreateIfNotExists", "object": made}, open(os.environ["KUBERNETES_PATCH_PATH"], "w"))
+json.dump({"allowed": False, "message": json.dumps(seen)}, open(os.environ["ADMISSION_RESPONSE_PATH"], "w"))
+"""
+"""It creates an object, and denies with the names of those that it sees."""
+
+_PLATFORM = {"namespace": {"nameSelector": {"matchNames": ["platform"]}}}
+HOOK_CONFIG = {
+    "configVersion": "v1",
+    "kubernetes": [{"name": "all", "apiVersion": "v1", "kind": "ConfigMap", **_PLATFORM}],
+    "kubernetesValidating": [
+        {"name": "judge.test.example.com", "rules": rules("pods"), "includeSnapshotsFrom": ["all"]}
+    ],
+}
+
+
+@pytest.fixture
+async def hook_worker(client, api_server, tmp_path):
+    """`hook-worker` as the chart's pod starts it: hooks of a mounted ConfigMap, and their own service account."""
+    (container,) = [
+        container
+        for each in objects("everything")
+        if each["kind"] == "Deployment"
+        for container in each["spec"]["template"]["spec"]["containers"]
+        if container["name"] == "hooks" and "--cluster" in container["args"]
+    ]
+    file = await kubeconfig(client, api_server.kubeconfig(tmp_path), "everything", f"{NAME}-hooks")
+    mounted = tmp_path / "hooks"
+    python_hook(mounted / "..2026_11_23", HOOK, config=HOOK_CONFIG).chmod(0o555)
+    (mounted / "..data").symlink_to("..2026_11_23")
+    (mounted / "hook.py").symlink_to("..data/hook.py")
+    here = {"--hooks-dir=/hooks": f"--hooks-dir={mounted}", "--cluster": f"--kubeconfig={file}"}
+    worker = WorkerProcess(
+        f"unix:{tmp_path}/hooks.sock", str(COMMAND), *(here.get(each, each) for each in container["args"])
+    )
+    yield worker.ready()
+    worker.stop()
+
+
+async def test_hooks_may_do_what_the_values_say(cluster, hook_worker):
+    """With their own service account they see objects of a namespace, and change them."""
+    about = {"policy": "judge-test-example-com", "sideEffects": "NoneOnDryRun"}
+    cluster.write(workers={"hooks": hook_worker.target}, validating=[policy("judge", worker="hooks", **about)])
+    gateway = await cluster.start()
+    await cluster.register(gateway.port)
+
+    async def seen():
+        # kube-apiserver learns of a new role a moment later.
+        return '["made"]' in (await cluster.create(pod())).message
+
+    await eventually(seen)
 
 
 _OWN = f"/api/v1/namespaces/{NAME}"

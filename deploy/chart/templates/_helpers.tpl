@@ -59,6 +59,12 @@ labels:
 {{- end -}}
 {{- end -}}
 
+{{/* "true" if hooks of this worker have rules, and so a service account of their own. */}}
+{{- define "gateway.hooksUseTheApi" -}}
+{{- if and .hooks (or .hooks.clusterRole .hooks.roles) -}}true
+{{- end -}}
+{{- end -}}
+
 {{/* The service account's credentials, where clients look for them. */}}
 {{- define "gateway.tokenMount" -}}
 {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
