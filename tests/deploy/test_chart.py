@@ -161,10 +161,10 @@ def test_every_path_is_mounted(objects, values):
 
 @pytest.mark.parametrize("seconds", [None, 10, 25])
 def test_a_pod_has_time_to_drain(objects, seconds):
-    """Kubernetes kills a pod only after the drain, the longest review, and the stop of a started worker."""
+    """Kubernetes kills a pod only after delay and drain, the longest review, and the stop of a started worker."""
     spec = pod(objects(None, *(() if seconds is None else ("--set", f"drainSeconds={seconds}"))))
     (drain,) = [float(each.partition("=")[2]) for each in spec["containers"][0]["args"] if each.startswith("--drain=")]
-    longest = drain + Limits().stop_seconds + TransportLimits().worker_stop_seconds
+    longest = max(drain, SHUTDOWN_DELAY_SECONDS) + Limits().stop_seconds + TransportLimits().worker_stop_seconds
     assert spec["terminationGracePeriodSeconds"] > longest
 
 
@@ -179,6 +179,11 @@ def test_hooks_have_the_rules_of_the_values(objects):
     assert [each["subjects"] for each in bindings] == [[account]] * 2
     assert [each["roleRef"]["name"] for each in bindings] == [role] * 2
     assert f"{NAME}-checks" not in {each["metadata"]["name"] for each in everything if "Account" in each["kind"]}
+
+
+def test_no_pod_has_a_pre_stop_hook(objects):
+    """The gateway itself goes on serving while endpoints still lead to it."""
+    assert [spec for spec in pods(objects("everything")) if "lifecycle" in spec["containers"][0]] == []
 
 
 def test_the_drain_outlasts_idle_connections(objects):
