@@ -1,10 +1,13 @@
 """What is stored is what the policies' patches make of an object, one after the other.
 
-The prediction does not depend on the gateway: the jsonpatch library applies the patches, and a dry run without webhooks
-shows what kube-apiserver stores of the result. HYPOTHESIS_PROFILE=long tries ten times as many cases.
+The prediction does not depend on the gateway's engine: ``policy_sets`` walks the registered entries, the jsonpatch
+library applies the patches, and a dry run without webhooks shows what kube-apiserver makes of the result.
+HYPOTHESIS_PROFILE=long tries ten times as many objects and sets of policies.
 """
 
 import json
+import os
+from collections import Counter
 from itertools import count
 
 import jsonpatch
@@ -13,15 +16,30 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.e2e.cluster import UNTOUCHED, define_things
-from tests.e2e.objects import lasting, pod, thing
-from tests.e2e.policies import THINGS, patch
+from gateway.registration.entries import make_entries
+from tests.e2e.cluster import define_things
+from tests.e2e.objects import lasting, namespace, pod, thing
+from tests.e2e.policy_sets import KEYS, SET, TEAM, TIER, PolicySet, Registered
+from tests.integration.running import configuration
 from tests.patching.values import PLAIN_SCALARS, SEEDS, applied_by_the_library, objects, patch_for
 
-ENTRIES = (("first", "second"), ("third",))
-"""Policies in chain order, by entry. Between the two kube-apiserver decodes the object, and sets defaults."""
+SIDE_BY_SIDE = 10
+"""Sets of policies that one registration has."""
 
-KEYS = [key for keys in ENTRIES for key in keys]
+BLOCKS = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 1
+"""Of so many sets, for each kind of objects."""
+
+OBJECTS = 100
+"""In each block."""
+
+_TEAM = f"/metadata/labels/{TEAM.replace('/', '~1')}"
+
+LABELS = [
+    {"op": "add", "path": _TEAM, "value": "a"},
+    {"op": "add", "path": _TEAM, "value": "b"},
+    {"op": "remove", "path": _TEAM},
+]
+"""What makes policies match, or match no more."""
 
 ADDITIONS = [
     ("/metadata/labels", {"team": "a"}),
@@ -38,53 +56,88 @@ ADDITIONS = [
     ("/spec/volumes", [{"name": "v", "emptyDir": {}}]),
     ("/spec/hostNetwork", True),
     ("/spec/unknown", {"a": [None]}),
+    ("/spec/tolerations/-", {"key": "spot", "operator": "Exists"}),
+    ("/spec/unknown/below", 1),
 ]
-"""What policies add to Pods. The API server normalizes some of it, and refuses a second container of a name."""
+"""What policies add to Pods. The API server normalizes some of it, refuses a second container of a name, and leaves the
+last out for want of its parent.
+"""
 
 _NUMBERS = count()
 
-A_CLUSTER_FOR_ALL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+A_CLUSTER_FOR_ALL = settings(
+    max_examples=OBJECTS, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+
+
+class Prediction:
+    """A cluster with policies in force, and what they make of objects."""
+
+    def __init__(self, cluster, sets, registered):
+        self._sets = sets
+        self.outcomes = Counter()
+        self._cluster = cluster
+        self._registered = registered
+
+    async def check(self, obj, patches, place):
+        """Create an object for the set at a place, and compare what is stored; its policies have the patches."""
+        at, has_tier = place
+        chosen = self._sets[at]
+        texts = {key: json.dumps(operations) for key, operations in zip(chosen.keys, patches, strict=False)}
+        metadata = {"name": f"o{next(_NUMBERS)}", "annotations": texts, "labels": {SET: chosen.name}}
+        if has_tier:
+            metadata["namespace"] = self._cluster.other
+        stored = await self._cluster.create(obj | {"metadata": metadata})
+        tiers = {TIER: "gold"} if has_tier else {}
+        codes, expected = await self._registered.predicted(obj | {"metadata": metadata}, texts, tiers)
+        self.outcomes[stored.code] += 1
+        assert stored.code in codes, (stored, codes, expected)
+        if stored.code == 201:
+            # As text: 1 is true for Python.
+            assert json.dumps(lasting(stored.body), indent=1) == json.dumps(lasting(expected), indent=1)
 
 
 @pytest.fixture
-async def patching(cluster):
-    """The cluster, with policies that apply an object's annotations to it; a patch that does not apply is left out."""
+async def prediction(cluster, first):
+    """The sets from the seed ``first`` on, registered side by side behind one gateway."""
     await define_things(cluster.client)
-    fields = {"rules": [*THINGS, *patch("")["rules"]], "failurePolicy": "Ignore"}
-    policies = [patch(key, isolate=key == "third", **fields) for key in KEYS]
-    await cluster.enforce("--idempotency-sample-ratio", 0, mutating=policies)
-    return cluster
+    sets = [PolicySet(seed) for seed in range(first, first + SIDE_BY_SIDE)]
+    sources = {each["name"]: each for one in sets for each in one.policies}
+    golden = namespace(cluster.other, labels={TIER: "gold"})
+    assert (await cluster.client.create(golden)).code == 201
+    own = namespace(cluster.namespace)
+    cluster.write(mutating=list(sources.values()), documents=[golden, own])
+    gateway = await cluster.start("--idempotency-sample-ratio", 0)
+    await cluster.register(gateway.port)
+    entries = make_entries(configuration(cluster.policies.read_text())).mutating
+    stored = await cluster.client.get(
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": cluster.namespace},
+        }
+    )
+    made = Prediction(cluster, sets, Registered(cluster.client, entries, stored.body["webhooks"], sources))
+    yield made
+    print(made.outcomes)  # noqa: T201 - `-rP` shows it
+
+
+def blocks(begin):
+    """The first seed of each block."""
+    return pytest.mark.parametrize("first", range(begin, begin + BLOCKS * SIDE_BY_SIDE, SIDE_BY_SIDE))
+
+
+PLACES = st.tuples(st.integers(0, 2**32).map(lambda drawn: drawn % SIDE_BY_SIDE), st.booleans())
+"""The set that an object is for, each as often, and whether its namespace has a tier."""
 
 
 @st.composite
 def patches_of_pods(draw):
-    additions = st.lists(st.sampled_from(ADDITIONS), max_size=4)
-    return [[{"op": "add", "path": path, "value": value} for path, value in draw(additions)] for _ in KEYS]
-
-
-async def check(cluster, obj, patches):
-    """Create the object, and compare what is stored with what is predicted."""
-    texts = {key: json.dumps(operations) for key, operations in zip(KEYS, patches, strict=True)}
-    original = obj | {"metadata": {"name": f"o{next(_NUMBERS)}", "annotations": texts}}
-    stored = await cluster.create(original)
-    expected = await predict(cluster.client, original, texts)
-    assert stored.code == expected.code, (stored, expected)
-    if stored.code == 201:
-        # As text: 1 is true for Python.
-        assert json.dumps(lasting(stored.body), indent=1) == json.dumps(lasting(expected.body), indent=1)
-
-
-async def predict(client, obj, texts):
-    """The reply without webhooks to the object as the patches leave it. It has its defaults before each entry."""
-    for keys in ((), *ENTRIES):
-        for key in keys:
-            obj = patched(obj, texts[key])
-        here = obj["metadata"] | {"namespace": UNTOUCHED}
-        reply = await client.create(obj | {"metadata": here}, dryRun="All")
-        if reply.code != 201:
-            break
-        obj = lasting(reply.body)
-    return reply
+    additions = st.lists(st.sampled_from(ADDITIONS), max_size=3)
+    labels = st.lists(st.sampled_from(LABELS), max_size=1)
+    return [
+        [{"op": "add", "path": path, "value": value} for path, value in draw(additions)] + draw(labels) for _ in KEYS
+    ]
 
 
 def patched(document, text):
@@ -94,24 +147,26 @@ def patched(document, text):
         return document
 
 
+@blocks(0)
 @A_CLUSTER_FOR_ALL
-@given(spec=objects(PLAIN_SCALARS), random=SEEDS)
-async def test_any_patches_of_a_custom_resource(patching, spec, random):
-    """Of any JSON, whatever the names of its members, by any operations."""
+@given(spec=objects(PLAIN_SCALARS), random=SEEDS, place=PLACES)
+async def test_any_patches_of_a_custom_resource(prediction, spec, random, place):
+    """Of any JSON, whatever the names of its members, by any operations of any set of policies."""
     document, patches = {"spec": spec}, []
     for _ in KEYS:
         operations = [prefixed(operation) for operation in patch_for(random, document["spec"])]
         document = patched(document, json.dumps(operations))
-        patches.append(operations)
-    await check(patching, thing("", spec), patches)
+        patches.append(operations + random.sample(LABELS, random.choice([0, 1])))
+    await prediction.check(thing("", spec), patches, place)
 
 
 def prefixed(operation):
     return operation | {name: "/spec" + operation[name] for name in ("path", "from") if name in operation}
 
 
+@blocks(BLOCKS * SIDE_BY_SIDE)
 @A_CLUSTER_FOR_ALL
-@given(patches=patches_of_pods())
-async def test_any_patches_of_a_pod(patching, patches):
+@given(patches=patches_of_pods(), place=PLACES)
+async def test_any_patches_of_a_pod(prediction, patches, place):
     """Of a kind that kube-apiserver decodes, defaults, normalizes and validates."""
-    await check(patching, pod(), patches)
+    await prediction.check(pod(), patches, place)
