@@ -109,6 +109,21 @@ class WebhookProbe:
             return [frozenset(ca for webhook, ca in settled if webhook == each) for each in self._webhooks]
         return ()
 
+    async def distrust(self, bundle: bytes, port: int) -> str | None:
+        """Why a webhook with this caBundle, PEM, could not verify what the Service shows at this port.
+
+        None if it could, or if that is not known: the Service cannot be read or reached, clients need certificates.
+        """
+        if not self._handshake:
+            return None
+        about = self._service
+        try:
+            service = await self._client.get(object_path("", "v1", "services", about.name, about.namespace))
+        except ApiError:
+            return None
+        problem = await probe_service(service, port, bundle, f"{about.name}.{about.namespace}.svc")
+        return problem.text if problem is not None and problem.is_certificate else None
+
     async def run(self) -> None:
         """Probe until cancelled."""
         while True:

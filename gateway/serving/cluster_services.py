@@ -44,7 +44,7 @@ class ClusterServices:
         if settings.registration is not None:
             secret = cluster.certificate
             bundle = None if secret is None else lambda: secret.bundle
-            self._registration = SelfRegistration(cluster.client, settings, rollout, metrics, bundle=bundle)
+            self._registration = SelfRegistration(cluster, settings, rollout, metrics, bundle=bundle)
             if secret is not None:
                 secret.subscribe(self._registration.changed)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import structlog
 from msgspec import Struct
 
-from gateway.cluster.client import KubernetesClient
+from gateway.cluster.cluster import Cluster
 from gateway.cluster.errors import ApiError
 from gateway.cluster.registration_controller import (
     DesiredRegistration,
@@ -49,7 +49,7 @@ class SelfRegistration:
     """Registers a gateway from the time at which it is ready.
 
     Args:
-        client: connected when ``start`` is called.
+        cluster: started before this.
         settings: with a ``registration``.
         configurations: has the configuration in force.
         events: has the state of the registration.
@@ -58,7 +58,7 @@ class SelfRegistration:
 
     def __init__(
         self,
-        client: KubernetesClient,
+        cluster: Cluster,
         settings: Settings,
         configurations: Configurations,
         events: Events,
@@ -69,9 +69,9 @@ class SelfRegistration:
         self._name = settings.registration_name
         self._bundle = bundle
         self._path_secret_file = settings.path_secret_file
-        self._client, self._configurations = client, configurations
+        self._client, self._probe, self._configurations = cluster.client, cluster.probe, configurations
         self._controller = RegistrationController(
-            client,
+            cluster.client,
             name=self._name,
             service=self._chosen.service,
             desired=self._desired,
@@ -170,7 +170,7 @@ class SelfRegistration:
             redis_hosts=self._redis_hosts,
             cluster=state,
         )
-        found = refusal(examination)
+        found = await self._distrust(made.registrar) or refusal(examination)
         if found is not None and not self._chosen.despite_findings:
             raise RegistrationError(
                 f"what is registered stays: {found}; `admission-gateway doctor` has the remedy, and "
@@ -179,6 +179,15 @@ class SelfRegistration:
         if found is not None and found != self._insisted:
             _LOG.warning("what is registered could lock the cluster: --register-despite-findings", why=found)
         self._insisted = found
+
+    async def _distrust(self, registrar: Registrar) -> str | None:
+        """Why kube-apiserver could not verify the gateway's certificate with what is to be registered."""
+        if self._probe is None or not registrar.ca_bundle:
+            return None
+        service = self._chosen.service
+        why = await self._probe.distrust(registrar.ca_bundle, service.port)
+        called = f"{service.namespace}/{service.name}"
+        return None if why is None else f"kube-apiserver could not verify the certificate of Service {called}: {why}"
 
     async def _other_webhooks(self) -> tuple[Mapping[str, Any], ...]:
         problem = None

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from tests.authorities import Authority
 from tests.e2e.api_server import JANE, since
 from tests.e2e.client import MERGE, eventually
 from tests.e2e.cluster import SERVICE, SERVICE_NAMESPACE
@@ -37,9 +38,10 @@ class Registrar:
             each["namespaceSelector"] = selector
         self.cluster.write(**policies)
 
-    async def start(self, *flags, kubeconfig=None, service=SERVICE):
+    async def start(self, *flags, kubeconfig=None, service=SERVICE, ca_file=None):
         """One more replica."""
-        address = ("--service", f"{SERVICE_NAMESPACE}/{service}:{self.port}", "--ca-bundle", self._ca_file)
+        ca_bundle = ca_file or self._ca_file
+        address = ("--service", f"{SERVICE_NAMESPACE}/{service}:{self.port}", "--ca-bundle", ca_bundle)
         access = ("--kubeconfig", kubeconfig or self.kubeconfig, "--register", "--name", self.name)
         gateway = await self.cluster.start(*address, *access, "--reload-interval", 0.1, *flags)
         self.balancer.add(gateway)
@@ -322,6 +324,19 @@ async def test_what_could_lock_the_cluster_is_not_registered(registrar):
     assert "it could lock the cluster: ValidatingWebhookConfiguration/" in verbose(gateway)
     assert "--register-despite-findings" in verbose(gateway)
     assert (await registrar.live(KINDS[1])).get("webhooks", []) == []
+
+
+async def test_a_ca_bundle_that_does_not_verify_the_certificate_is_not_registered(registrar, tmp_path, ca_file):
+    """All calls would fail. With another file of it, the gateway registers itself."""
+    registrar.write(mutating=[labels()])
+    own = tmp_path / "ca.crt"
+    own.write_bytes(Authority("another").pem)
+    gateway = await registrar.start(ca_file=own)
+    await registrar.in_state("refused", gateway)
+    assert "kube-apiserver could not verify the certificate of Service " in verbose(gateway)
+    assert await registrar.live() is None
+    own.write_bytes(ca_file.read_bytes())
+    await registrar.registered(CHAIN)
 
 
 async def test_an_operator_who_insists_is_obeyed_loudly(registrar):
