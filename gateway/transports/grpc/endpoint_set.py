@@ -5,6 +5,7 @@ changed. Errors (an unknown name, unusable certificates) are retried; ``why`` is
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Final
@@ -14,7 +15,7 @@ import structlog
 
 from gateway.transports.credentials import CredentialsError
 from gateway.transports.grpc.addresses import ResolveError, is_fixed, selected
-from gateway.transports.grpc.connection import Connection
+from gateway.transports.grpc.connection import Connection, State
 from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.endpoint import Endpoint
 from gateway.transports.grpc.failures import Failures
@@ -27,7 +28,8 @@ CHECK_SECONDS: Final = 1.0
 
 RESOLVE_SECONDS: Final = 1.0
 """The shortest time between two lookups of a name. A lost connection causes a lookup, because the worker may have a new
-address."""
+address. DNS may not have it yet: cluster DNS answers from a cache for 5 s or more. So while an address has no
+connection, the name is looked up again, each time after twice the time, up to ``worker_resolve_seconds``."""
 
 
 class EndpointSet:
@@ -90,6 +92,7 @@ class EndpointSet:
         self._resolve_again.set()
 
     async def _keep_addresses(self) -> None:
+        pause = RESOLVE_SECONDS
         while True:
             self._resolve_again.clear()
             try:
@@ -107,10 +110,14 @@ class EndpointSet:
             if is_fixed(self._target):
                 return
             await asyncio.sleep(RESOLVE_SECONDS)
-            try:
-                await asyncio.wait_for(self._resolve_again.wait(), self._limits.worker_resolve_seconds)
-            except TimeoutError:
-                continue
+            pause = min(2 * pause, self._limits.worker_resolve_seconds)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._resolve_again.wait(), self._resolve_pause(pause))
+                pause = RESOLVE_SECONDS
+
+    def _resolve_pause(self, pause: float) -> float:
+        is_lacking = any(connection.state is State.CONNECTING for connection in self.connections())
+        return pause if is_lacking else self._limits.worker_resolve_seconds
 
     def _set_addresses(self, addresses: tuple[str, ...]) -> None:
         """Connect to these addresses, and close the connections to all others."""

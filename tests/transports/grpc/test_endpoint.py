@@ -290,6 +290,18 @@ async def test_a_lost_connection_looks_its_name_up_again(quick):
         await until(lambda: names.called >= 2)
 
 
+async def test_a_name_is_looked_up_until_the_lost_address_is_replaced(quick):
+    """Cluster DNS may answer from its cache for a while."""
+    names = Names("a")
+    async with played("a", resolver=names, worker_resolve_seconds=1e6) as endpoints:
+        (place,) = endpoints.places
+        place.state = State.CONNECTING
+        endpoints.worker.changed(place)
+        await until(lambda: names.called >= 6)
+        names.now = ("b",)
+        await until(lambda: [each.address for each in endpoints.places] == ["b"])
+
+
 async def test_calls_wait_for_a_name_that_is_being_resolved():
     """The first review of a gateway that has just started is judged."""
     resolved = asyncio.Event()
