@@ -21,7 +21,7 @@ from gateway.policies.model import Configuration
 from gateway.serving.app import Gateway, StrictError, WatchedSource
 from gateway.serving.credential_files import CredentialError
 from gateway.serving.development_certificates import CertificateError
-from gateway.serving.lifecycle import serve_until, start_unless
+from gateway.serving.lifecycle import handle_exception, serve_until, start_unless
 from gateway.serving.listener import ListenError
 from gateway.serving.tls import TlsError
 from gateway.serving.verdict_cache import CacheError
@@ -89,16 +89,18 @@ def _known_with_the_cluster(texts: Sequence[SourceText]) -> Configuration:
 
 async def _serve(gateway: Gateway) -> None:
     stop = asyncio.Event()
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="gateway"))
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(handle_exception)
+    loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="gateway"))
 
     def interrupt() -> None:
         # Ctrl-C in a terminal: no endpoint leads here, and the user waits.
         gateway.drain_seconds = 0.0
         stop.set()
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, gateway.reload)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    loop.add_signal_handler(signal.SIGHUP, gateway.reload)
     started = await start_unless(stop, gateway)
     if started is None:
         return

@@ -1,7 +1,7 @@
 """Starts a gateway unless it is to stop meanwhile, and serves it until it is to stop."""
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -9,6 +9,10 @@ from gateway.serving.app import Gateway
 from gateway.serving.settings import Address
 
 _LOG: Final = structlog.get_logger(__name__)
+
+_SSL_ERROR: Final = "Fatal error on SSL protocol"
+_CLOSED: Final = "the handler is closed"
+"""uvloop's words."""
 
 
 async def start_unless(stop: asyncio.Event, gateway: Gateway) -> tuple[Address, Address] | None:
@@ -40,3 +44,15 @@ async def serve_until(stop: asyncio.Event, gateway: Gateway) -> None:
     if not draining.cancelled():
         # Raises the error of a failed stop: it must not end as exit code 0.
         draining.result()
+
+
+def handle_exception(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log an exception that no caller can catch, except one of uvloop's that means nothing.
+
+    When a peer resets a TLS connection whose data uvloop is about to read, uvloop writes to the closed transport, and
+    reports that as a fatal error of a connection that has ended anyway.
+    """
+    if context.get("message") == _SSL_ERROR and _CLOSED in str(context.get("exception")):
+        _LOG.debug("a TLS connection ended while it was read", why=str(context["exception"]))
+    else:
+        loop.default_exception_handler(context)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.serving.lifecycle import serve_until
+from gateway.serving.lifecycle import handle_exception, serve_until
 
 
 @dataclass
@@ -43,3 +43,19 @@ async def test_a_drain_that_is_broken_off_is_no_error():
     await asyncio.wait_for(serving, 60)
     assert gateway.ends == []
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize(
+    ("message", "exception", "logged"),
+    [
+        ("Fatal error on SSL protocol", RuntimeError("unable to perform operation on <T>; the handler is closed"), 0),
+        ("Fatal error on SSL protocol", RuntimeError("deque index out of range"), 1),
+        ("Task exception was never retrieved", ValueError("the handler is closed"), 1),
+    ],
+)
+async def test_a_tls_connection_that_ended_while_it_was_read_is_no_error(message, exception, logged, caplog):
+    """uvloop reports it as a fatal error; all others are logged."""
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(handle_exception)
+    loop.call_exception_handler({"message": message, "exception": exception})
+    assert len([each for each in caplog.records if each.name == "asyncio"]) == logged
