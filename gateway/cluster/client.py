@@ -6,6 +6,7 @@ plugins) as client-go does, and has the connections. Its models are not used: wh
 It is imported by ``connect`` only: its models take 0.3 s and 40 MB, for nothing in a gateway without ``--cluster``.
 """
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -252,6 +253,8 @@ async def _load(settings: Any, kubeconfig: Path | None) -> None:
         if kubeconfig is None:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
         else:
+            # Without it, a missing file is reported as one without a context.
+            await asyncio.to_thread(kubeconfig.read_bytes)
             await config.load_kube_config(
                 config_file=str(kubeconfig), client_configuration=settings, persist_config=False
             )

@@ -89,7 +89,10 @@ def test_redis_must_start(run, written):
         (("--policies", "/nowhere"), "/nowhere"),
         (("--ca-bundle", "/nowhere"), "--ca-bundle: /nowhere"),
         (("-o", "yaml"), "'yaml' is not one of"),
-        (("--kubeconfig", "/nowhere"), "Kubernetes API: the kubeconfig file /nowhere: "),
+        (
+            ("--kubeconfig", "/nowhere"),
+            "the kubeconfig file /nowhere: [Errno 2] No such file",
+        ),
         (("--cluster",), "set --kubeconfig outside of a cluster"),
     ],
 )
