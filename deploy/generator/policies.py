@@ -29,6 +29,11 @@ MAX_POLICIES: Final = 1000
 MAX_RULES: Final = 1000
 """Of one policy, for the same reason."""
 
+_LINE: Final = r"^([^\p{C}\p{Z}]( *[^\p{C}\p{Z}])*)?$"
+"""One line of printable characters, perhaps with blanks between them."""
+
+_URL: Final = r"^(https?://[^\p{C}\p{Z}/?#]+[^\p{C}\p{Z}]*)?$"
+
 _POINTER: Final = "^(/([^~/]|~[01])*)+$"
 """RFC 6901, without the empty pointer: it is the whole, which is refused."""
 
@@ -89,6 +94,12 @@ def _fields() -> dict[str, Schema]:
         "onConflict": words("What happens when another policy writes the same field. Default: warn.", OnConflict),
         "mode": words("warn: a denial becomes a warning. audit: it is recorded. Default: enforce.", Mode),
         "isolate": flag("Whether the policy has an entry of its own. Default: false."),
+        "contact": text("Whom to ask about a denial, which ends with it.", pattern=_LINE, maxLength=policy.MAX_CONTACT),
+        "documentation": text(
+            "The URL of what to read about a denial, which ends with it.",
+            pattern=_URL,
+            maxLength=policy.MAX_DOCUMENTATION,
+        ),
         "shadow": mapping(
             "Called too, after the answer has left, compared, and never applied.",
             {

@@ -308,6 +308,7 @@ class Engine:
         outcome, response = compose(
             calls,
             alone=len(self._plan.members) == 1,
+            uid=self._request.uid,
             patch=encode_patch(patch) if patch else None,
             changed=changed_by(calls, patch, self._object) if patch else {},
         )

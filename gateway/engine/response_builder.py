@@ -5,6 +5,7 @@
 * The message has one line ``POLICY: text`` for each policy that refuses, denials first; details.causes has one entry
   for each. If the plan has only one policy, its message is sent unchanged, and its own causes come first. The denial of
   an existing webhook or hook that is alone in its plan is sent unchanged as a whole.
+* If the policy has a contact or documentation, its denial ends with them and the review's uid.
 * A failure that refuses has the code and reason of the table below (500 InternalError if it is not in the table), and
   its reason code in front of the message. If kube-apiserver has a message of its own for the failure and the policy is
   alone, exactly that message is sent, and the reason code is in details.causes[].reason. A failure that a retry may
@@ -73,6 +74,7 @@ def compose(
     records: Sequence[InvocationRecord],
     *,
     alone: bool,
+    uid: str,
     patch: bytes | None,
     changed: Mapping[str, Sequence[Operation]] = MappingProxyType({}),
 ) -> tuple[Outcome, Response]:
@@ -81,6 +83,7 @@ def compose(
     Args:
         records: all turns, in chain order, round by round.
         alone: whether the plan has a single policy.
+        uid: the request's.
         patch: the patch to send if the request is allowed, or None.
         changed: the operations of the patch by the label of the policy that made them; their values are not read.
     """
@@ -106,7 +109,7 @@ def compose(
         allowed = Response(allowed=True, patch=patch, warnings=tuple(warnings), audit_annotations=annotations)
         return Outcome.ALLOWED, allowed
     refusing = [*denials, *failures]
-    status = _status(refusing[0]) if alone else _common_status(refusing)
+    status = _status(refusing[0], uid) if alone else _common_status(refusing, uid)
     refused = Response(allowed=False, status=status, warnings=tuple(warnings), audit_annotations=annotations)
     return (Outcome.DENIED if denials else Outcome.FAILED), refused
 
@@ -114,23 +117,26 @@ def compose(
 # ------------------------------------------------------------------------------------------------- refusals
 
 
-def _common_status(refusing: Sequence[InvocationRecord]) -> Status:
+def _common_status(refusing: Sequence[InvocationRecord], uid: str) -> Status:
     """The refusal of several policies, or of one among several."""
-    first = _status(refusing[0])
+    first = _status(refusing[0], uid)
     lines = [f"{record.label}: {_text(record)}" for record in refusing]
     details = _details(refusing[0]) or {}
     causes = [*details.get("causes", ())]
     causes += [_cause(record, line) for record, line in zip(refusing, lines, strict=True)]
-    return Status(code=first.code, reason=first.reason, message="\n".join(lines), details={**details, "causes": causes})
+    message = "\n".join(line + _help_text(record, uid) for record, line in zip(refusing, lines, strict=True))
+    return Status(code=first.code, reason=first.reason, message=message, details={**details, "causes": causes})
 
 
-def _status(record: InvocationRecord) -> Status:
+def _status(record: InvocationRecord, uid: str) -> Status:
     """The refusal of a policy that is alone in its plan."""
     match record.answer:
         case Deny(code=code, message=message, reason=reason, details=details):
             if not record.policy.is_existing:
                 details = details or {}
                 details = {**details, "causes": [*details.get("causes", ()), _cause(record, _text(record))]}
+            help_text = _help_text(record, uid)
+            message = _text(record) + help_text if help_text else message
             return Status(code=denial_code(code), message=message, reason=reason, details=details or None)
         case Failure(reason=reason, message=message) as failure:
             code, status_reason = STATUSES.get(reason, INTERNAL_ERROR)
@@ -139,6 +145,15 @@ def _status(record: InvocationRecord) -> Status:
             return Status(code=code, reason=status_reason, message=text, details=details)
         case answer:
             raise AssertionError(f"{record.label} does not refuse: {answer!r}")
+
+
+def _help_text(record: InvocationRecord, uid: str) -> str:
+    """What follows a denial of a policy that has a contact or documentation."""
+    policy = record.policy
+    if not isinstance(record.answer, Deny) or not (policy.contact or policy.documentation):
+        return ""
+    parts = {"contact": policy.contact, "documentation": policy.documentation, "uid": uid}
+    return f" ({'; '.join(f'{name}: {value}' for name, value in parts.items() if value)})"
 
 
 def _details(record: InvocationRecord) -> Mapping[str, Any] | None:

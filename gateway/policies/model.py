@@ -167,6 +167,7 @@ class Policy(Struct, frozen=True, kw_only=True, dict=True):
     ``settings`` is one JSON object in a canonical form (sorted keys, no blanks): equal settings are equal bytes.
     ``inputs`` and ``writes`` are what the operator grants. ``isolate``: it has a registration entry of its own.
     ``is_existing``: its worker is an existing webhook or a hook, whose refusals go out as it wrote them.
+    ``contact`` and ``documentation`` (a URL): whom a user may ask about a denial, and what to read; "": not said.
     ``namesake``: a webhook before it in the same configuration has the same name (v1beta1 permits that).
     ``shadow`` changes nothing of all that; an error in it is no ``fault``, and leaves None.
     """
@@ -195,6 +196,8 @@ class Policy(Struct, frozen=True, kw_only=True, dict=True):
     isolate: bool = False
     shadow: Shadow | None = None
     is_existing: bool = False
+    contact: str = ""
+    documentation: str = ""
     namesake: bool = False
     place: Place = Place(file="", line=0)
     fault: str | None = None

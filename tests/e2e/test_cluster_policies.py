@@ -1,5 +1,6 @@
 """With --cluster-policies, a gateway serves the objects of its kinds in the cluster."""
 
+import json
 import ssl
 
 import aiohttp
@@ -126,6 +127,20 @@ async def test_nothing_is_served_until_all_objects_are_known(cluster, kinds, api
         assert is_ready(gateway)
         assert gateway.metric("cluster_watch_open") == 0
         await relay.start()
+
+
+async def test_a_denial_ends_with_whom_to_ask_and_what_to_read(kinds, cluster, started, said):
+    """And with the review's uid; the definition refuses what is not a URL."""
+    whom = {"contact": "platform team, #platform", "documentation": "https://example.com/labels"}
+    await kinds.apply(validating(denies("no", **whom)))
+    uid = json.loads(REVIEW.body)["request"]["uid"]
+    gateway = await started()
+    await said(
+        gateway, f"no (contact: platform team, #platform; documentation: https://example.com/labels; uid: {uid})"
+    )
+    for wrong in ({"contact": "a\nb"}, {"documentation": "example.com"}):
+        reply = await cluster.client.apply(validating(denies("no", **wrong)))
+        assert (reply.code, "should match" in reply.message) == (422, True)
 
 
 async def test_an_invalid_object_holds_back_no_other(kinds, started, said, call):

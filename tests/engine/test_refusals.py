@@ -4,7 +4,7 @@ import pytest
 
 from gateway.cel.program import EvaluationError
 from gateway.engine.decision import Outcome
-from gateway.engine.verdicts import Allow, Failure
+from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector, SideEffects
 from gateway.reasons import Reason
 from tests.world import condition, decide, label, policy, request
@@ -148,3 +148,32 @@ def test_a_dry_run_comes_before_a_policy_that_cannot_be_called():
     """kube-apiserver looks at sideEffects before it makes a client."""
     chosen = policy("a", side_effects=SideEffects.SOME, fault="x", **IGNORE)
     assert decide([chosen], {}, on=DRY)[0].calls[0].answer.reason is Reason.DRY_RUN_UNSUPPORTED
+
+
+# ---------------------------------------------------------------------------------------------- whom to ask
+
+HELP = {"phase": Phase.VALIDATING, "contact": "us, #us", "documentation": "https://example.com/a"}
+
+
+def test_a_denial_ends_with_whom_to_ask_what_to_read_and_the_uid():
+    """Also that of a policy alone; its causes have the policy's words only."""
+    decision, _ = decide([policy("a", **HELP)], {"a": Deny(message="no")}, on=request(uid="u-1"))
+    status = decision.response.status
+    assert status.message == "no (contact: us, #us; documentation: https://example.com/a; uid: u-1)"
+    assert [cause["message"] for cause in status.details["causes"]] == ["no"]
+
+
+def test_each_of_several_denials_has_its_own():
+    """A policy without a contact keeps its words, and so does a failure."""
+    chain = [policy("a", phase=Phase.VALIDATING), policy("b", index=1, **HELP | {"documentation": ""})]
+    denials = {"a": Deny(message="no"), "b": Deny(message="never")}
+    status = decide(chain, denials, on=request(uid="u-1"))[0].response.status
+    assert status.message == "a.test.example.com: no\nb.test.example.com: never (contact: us, #us; uid: u-1)"
+    failed = decide(chain, {"a": Deny(message="no"), "b": BROKEN})[0].response.status
+    assert failed.message.endswith("b.test.example.com: WORKER_FAILURE: it broke")
+
+
+def test_a_denial_without_a_message_ends_with_them_too():
+    """After its reason, which the API server shows instead of a message."""
+    decision, _ = decide([policy("a", **HELP)], {"a": Deny(reason="Invalid")}, on=request(uid="u-1"))
+    assert decision.response.status.message.startswith("Invalid (contact: us, #us; ")

@@ -62,6 +62,8 @@ OUTSIDE = {
     "mode": Mode.AUDIT,
     "isolate": True,
     "is_existing": True,
+    "contact": "us",
+    "documentation": "https://example.com",
     "shadow": Shadow(worker="v", policy="q"),
     "namesake": True,
     "place": Place(file="f", line=9),

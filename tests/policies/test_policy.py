@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from gateway.policies.fields.policy import URL
 from gateway.policies.model import (
     EVERYTHING,
     Cache,
@@ -71,6 +72,8 @@ def test_everything_said(one_policy):
             "onConflict": "deny",
             "mode": "audit",
             "isolate": True,
+            "contact": "platform team, #plätform",
+            "documentation": "https://example.com/labels?a=b#c",
         }
     )
     assert not loaded.errors
@@ -87,6 +90,7 @@ def test_everything_said(one_policy):
     assert policy.on_conflict is OnConflict.DENY
     assert policy.mode is Mode.AUDIT
     assert policy.isolate
+    assert (policy.contact, policy.documentation) == ("platform team, #plätform", "https://example.com/labels?a=b#c")
 
 
 @pytest.mark.parametrize(
@@ -141,6 +145,11 @@ def test_everything_said(one_policy):
             '.onConflict: Unsupported value: "fail": supported values: "allow", "deny", "warn"',
         ),
         ({"isolate": "yes"}, '.isolate: Invalid value: "string": must be of type boolean'),
+        ({"contact": 5}, '.contact: Invalid value: "integer": must be of type string'),
+        ({"contact": "a" * 257}, ".contact: Too long: may not be more than 256 bytes"),
+        ({"contact": "a\nb"}, '.contact: Invalid value: "a\\nb": must be one line of printable characters'),
+        ({"documentation": "example.com"}, f'.documentation: Invalid value: "example.com": {URL}'),
+        ({"documentation": "https://[::"}, f'.documentation: Invalid value: "https://[::": {URL}'),
         ({"settings": []}, '.settings: Invalid value: "array": must be of type object'),
         ({"foo": 1}, '.foo: unknown field "policies[0].foo"'),
         ({"a b\n": 1}, '[a b\\n]: unknown field "policies[0].a b\\n"'),

@@ -40,6 +40,8 @@ POLICY = {
     "cache": {"ttl": "5m", "staleIfError": "1h"},
     "mode": "enforce",
     "isolate": False,
+    "contact": "us",
+    "documentation": "https://example.com",
     "shadow": {"worker": "labels", "policy": "next", "settings": {"a": 1}},
 }
 DOCUMENTS = [

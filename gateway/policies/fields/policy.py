@@ -8,6 +8,7 @@ error like all others (``check`` exits with 1, a reload is refused); a start ser
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -43,12 +44,23 @@ _NOT_OF_WEBHOOKS: Final[Mapping[str, str]] = {
     "settings": "a webhook is sent an AdmissionReview, in which there is no place for settings; remove the field",
 }
 
-_FIELDS: Final = (*COMMON, "worker", "policy", "settings", "inputs", "cache", "mode", "isolate", "shadow")
+_FIELDS: Final = (
+    *COMMON,
+    *("worker", "policy", "settings", "inputs", "cache", "mode", "isolate", "shadow", "contact", "documentation"),
+)
 FIELDS: Final[Mapping[Phase, tuple[str, ...]]] = {
     Phase.MUTATING: (*_FIELDS, *MUTATING, *_OF_CHANGES),
     Phase.VALIDATING: _FIELDS,
 }
 """The names of the fields that a policy may have."""
+
+MAX_CONTACT: Final = 256
+MAX_DOCUMENTATION: Final = 1_024
+"""Characters. Each denial has both, beside the message."""
+
+URL: Final = "must be an absolute URL that begins with https:// or http://"
+PRINTABLE: Final = "must be one line of printable characters"
+"""Kubernetes has no words for these."""
 
 SHADOW: Final = ("worker", "policy", "settings")
 """The names of those of its shadow."""
@@ -100,6 +112,8 @@ class OwnTarget(Struct, frozen=True, kw_only=True):
             isolate=entry.get("isolate").flag() or False,
             shadow=self._shadow(replace(entry.get("shadow"), findings=self.asides), slot, own),
             is_existing=is_existing,
+            contact=_line(entry.get("contact"), MAX_CONTACT),
+            documentation=_documentation(entry.get("documentation")),
         )
 
     def finish(self, entry: Field) -> None:
@@ -150,6 +164,33 @@ class OwnTarget(Struct, frozen=True, kw_only=True):
             known = (*self.workers.sound, *self.workers.broken)
             field.refuse(field_errors.not_found(name), did_you_mean(name, known, listed="known workers"))
         return name
+
+
+def _line(field: Field, limit: int) -> str:
+    """One line of text; "" if it is absent or refused."""
+    text = field.text("") or ""
+    if len(text) > limit:
+        field.refuse(field_errors.too_long(limit))
+        return ""
+    if not text.isprintable() or text != text.strip():
+        field.refuse(field_errors.invalid(text, PRINTABLE))
+        return ""
+    return text
+
+
+def _documentation(field: Field) -> str:
+    url = _line(field, MAX_DOCUMENTATION)
+    if url and not _is_url(url):
+        field.refuse(field_errors.invalid(url, URL))
+        return ""
+    return url
+
+
+def _is_url(text: str) -> bool:
+    try:
+        return text.startswith(("https://", "http://")) and bool(urlsplit(text).hostname) and " " not in text
+    except ValueError:
+        return False
 
 
 def _on_conflict(field: Field) -> OnConflict:

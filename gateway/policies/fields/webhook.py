@@ -96,6 +96,8 @@ class TargetFields(Struct, frozen=True, kw_only=True):
     isolate: bool = False
     shadow: Shadow | None = None
     is_existing: bool = False
+    contact: str = ""
+    documentation: str = ""
 
 
 class Target(Protocol):
@@ -222,6 +224,8 @@ def _read(entry: Field, policy: Policy, slot: Slot, version: Version, target: Ta
         isolate=own.isolate,
         shadow=own.shadow,
         is_existing=own.is_existing,
+        contact=own.contact,
+        documentation=own.documentation,
     )
 
 
