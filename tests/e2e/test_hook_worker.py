@@ -1,5 +1,6 @@
 """Hooks of ``hook-worker`` take their snapshots from the cluster, and change objects in it."""
 
+import asyncio
 import json
 
 import pytest
@@ -45,7 +46,8 @@ def hook_worker(cluster, api_server, tmp_path):
         command = [str(COMMAND), "hook-worker", "--hooks-dir", str(tmp_path / "hooks"), "--kubeconfig", str(file)]
         worker = WorkerProcess(f"unix:{tmp_path}/hooks.sock", *command, *flags)
         started.append(worker)
-        worker.ready()
+        # The relay to the API server runs in this loop, so nothing may block it.
+        await asyncio.to_thread(worker.ready)
         about = {"policy": "judge-test-example-com", "sideEffects": "NoneOnDryRun" if not binding else "None"}
         judge = policy("judge", worker="hooks", cache={"ttl": "1h"}, **about)
         cluster.write(workers={"hooks": worker.target}, validating=[judge])
