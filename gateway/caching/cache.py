@@ -25,7 +25,7 @@ from gateway.engine.verdicts import Verdict
 from gateway.policies.model import Cache, Phase, Policy
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import CacheEvent, LookupResult
-from gateway.telemetry.table import CACHE_ENTRIES, CACHE_LOOKUPS, CACHE_PURGED_POLICIES
+from gateway.telemetry.table import CACHE_EVENTS, CACHE_LOOKUPS, CACHE_PURGED_POLICIES
 
 if TYPE_CHECKING:
     from gateway.caching.redis import RedisStore
@@ -162,7 +162,7 @@ class VerdictCache:
             return
         content = self._store(cache_key, entry)
         if content is not None:
-            self._events.count(CACHE_ENTRIES, CacheEvent.STORED)
+            self._events.count(CACHE_EVENTS, CacheEvent.STORED)
             if self.redis is not None:
                 self.redis.write(cache_key, content, seconds)
 
@@ -176,7 +176,7 @@ class VerdictCache:
     def _store(self, cache_key: bytes, entry: Entry) -> bytes | None:
         content = packed(entry)
         if content is None or len(content) > self.limits.entry_bytes:
-            self._events.count(CACHE_ENTRIES, CacheEvent.TOO_LARGE)
+            self._events.count(CACHE_EVENTS, CacheEvent.TOO_LARGE)
             return None
         self._memory.put(cache_key, content)
         return content

@@ -14,7 +14,7 @@ from typing import Final
 from gateway.caching.cache_keys import prefix_of
 from gateway.telemetry.events import Events
 from gateway.telemetry.labels import CacheEvent
-from gateway.telemetry.table import CACHE_ENTRIES, CACHE_MEMORY_BYTES, CACHE_MEMORY_ENTRIES
+from gateway.telemetry.table import CACHE_EVENTS, CACHE_MEMORY_BYTES, CACHE_MEMORY_ENTRIES
 
 ENTRY_OVERHEAD: Final = 320
 """Bytes that an entry takes beyond its content: key (48 + 33) and content (33) as objects, its node in an
@@ -64,7 +64,7 @@ class Memory:
             self._bytes -= len(oldest) + ENTRY_OVERHEAD
             evicted += 1
         if evicted:
-            self._events.count(CACHE_ENTRIES, CacheEvent.EVICTED, amount=evicted)
+            self._events.count(CACHE_EVENTS, CacheEvent.EVICTED, amount=evicted)
         self._report_size()
 
     def remove(self, cache_key: bytes) -> None:

@@ -15,7 +15,7 @@ from gateway.caching.link import CacheLink, LinkError
 from gateway.redis.pipelines import Command
 from gateway.telemetry.events import Events
 from gateway.telemetry.labels import CacheEvent
-from gateway.telemetry.table import CACHE_ENTRIES
+from gateway.telemetry.table import CACHE_EVENTS
 
 PIPELINE_BYTES: Final = 1_000_000
 """Bytes sealed and sent at once: a millisecond of AES, or a single entry of the largest size."""
@@ -46,7 +46,7 @@ class Writes:
             self._bytes -= len(before[0])
         full = len(self._queue) >= self._limits.redis_writes
         if not self._link.up or full or self._bytes + len(content) > self._limits.redis_write_bytes:
-            self._events.count(CACHE_ENTRIES, CacheEvent.WRITE_DROPPED)
+            self._events.count(CACHE_EVENTS, CacheEvent.WRITE_DROPPED)
             return
         self._queue[cache_key] = content, milliseconds
         self._bytes += len(content)
@@ -59,7 +59,7 @@ class Writes:
         for cache_key in dropped:
             self._bytes -= len(self._queue.pop(cache_key)[0])
         if dropped:
-            self._events.count(CACHE_ENTRIES, CacheEvent.WRITE_DROPPED, amount=len(dropped))
+            self._events.count(CACHE_EVENTS, CacheEvent.WRITE_DROPPED, amount=len(dropped))
 
     async def close(self) -> None:
         """Stop. Waiting writes are dropped."""
@@ -77,7 +77,7 @@ class Writes:
                 try:
                     await self._link.execute(commands)
                 except LinkError:
-                    self._events.count(CACHE_ENTRIES, CacheEvent.WRITE_DROPPED, amount=len(commands))
+                    self._events.count(CACHE_EVENTS, CacheEvent.WRITE_DROPPED, amount=len(commands))
                     if not self._link.up:
                         self.drop()
         finally:

@@ -25,7 +25,7 @@ from gateway.serving.admin import AdminListener, Check
 from gateway.serving.listener import ListenError
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.table import BRIDGE, BRIDGE_DROPPED_LOG_LINES, BRIDGE_IN_HAND, BRIDGE_PREFIX, BRIDGE_TAKING
+from gateway.telemetry.table import BRIDGE, BRIDGE_CALLS_IN_FLIGHT, BRIDGE_CONSUMING, BRIDGE_PREFIX, LOG_LINES_DROPPED
 from gateway.transports.limits import ConsumerLimits, TransportLimits
 from gateway.transports.queue.bridge import Bridge
 from gateway.transports.queue.seals import QueueSeals
@@ -52,7 +52,7 @@ def run(**values: Any) -> None:
     stop_logs = configure_logs(
         level=values["log_level"],
         form=values["log_format"],
-        dropped=lambda: metrics.count(BRIDGE_DROPPED_LOG_LINES),
+        dropped=lambda: metrics.count(LOG_LINES_DROPPED),
     )
     try:
         seals = QueueSeals(queue.stream, values["key_file"])
@@ -130,8 +130,8 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - the command's parameters
     )
 
     def exposition() -> tuple[str, bytes]:
-        metrics.set(BRIDGE_IN_HAND, made.in_hand)
-        metrics.set(BRIDGE_TAKING, not made.why)
+        metrics.set(BRIDGE_CALLS_IN_FLIGHT, made.in_hand)
+        metrics.set(BRIDGE_CONSUMING, not made.why)
         return metrics.exposition()
 
     working = asyncio.create_task(made.run(stop))

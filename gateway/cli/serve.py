@@ -29,7 +29,7 @@ from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.table import LIMIT_HITS, LOG_LINES
+from gateway.telemetry.table import LOG_LINES_DROPPED
 
 _THREADS: Final = 64
 """Threads for name resolution, files and large answers. A name without a DNS answer blocks one for the resolver's
@@ -57,7 +57,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     settings, hooks = chosen_settings(policies, values)
     metrics = Metrics()
     stop_logs = configure_logs(
-        level=values["log_level"], form=values["log_format"], dropped=lambda: metrics.count(LIMIT_HITS, LOG_LINES)
+        level=values["log_level"], form=values["log_format"], dropped=lambda: metrics.count(LOG_LINES_DROPPED)
     )
     try:
         source = Source(policies, hooks)

@@ -21,7 +21,7 @@ class RedisFault(StrEnum):
     RESPONSE = "response"
     """Redis answered with an error: out of memory, wrong type, no permission."""
 
-    UNREADABLE = "garbage"
+    UNREADABLE = "unreadable"
     """Redis answered with something invalid, or holds a value that the gateway cannot have written."""
 
 

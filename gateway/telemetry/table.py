@@ -27,7 +27,6 @@ PREFIX: Final = "admission_gateway_"
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 """Seconds: from a review without a call to the longest time that kube-apiserver waits."""
 
-LOG_LINES: Final = "log_lines"
 FORMER_ENTRY_POLICIES: Final = "former_entry_policies"
 
 LIMITS: Final = (
@@ -36,12 +35,11 @@ LIMITS: Final = (
     "field_bytes",
     FORMER_ENTRY_POLICIES,
     "header_seconds",
-    LOG_LINES,
     "reviews_in_flight",
     "write_seconds",
 )
 """The limits that can be reached, besides those of workers (``labels.LIMIT_OF``), whose series exist as soon as a
-worker can reach them: names of ``gateway.serving.limits.Limits``, and those of logs and former entries."""
+worker can reach them: names of ``gateway.serving.limits.Limits``, and that of former entries."""
 
 NOT_A_REVIEW: Final = "not_a_review"
 
@@ -84,7 +82,7 @@ FAILURE: Final = "failure"
 LAST_GOOD: Final = "last_good"
 """The effect on a policy that cannot be called as configured: it fails, or its last good version is called."""
 
-REDIS_ERRORS: Final = ("connection", "garbage", "response", "timeout")
+REDIS_ERRORS: Final = ("connection", "response", "timeout", "unreadable")
 """Errors of Redis, explained in ``gateway.redis.faults``."""
 
 PREFETCH_RESULTS: Final = ("used", "wasted")
@@ -153,7 +151,7 @@ ENTRY_REVIEWS: Final = _counter(
 )
 OUTDATED_ENTRY_REVIEWS: Final = _counter(
     "outdated_entry_reviews_total",
-    "Those of them that an outdated registration has called: what `render` prints now is not applied.",
+    "Reviews that an outdated registration has sent to an entry: what `render` prints now is not applied.",
     phase=Phase,
     entry=CONFIGURED,
 )
@@ -216,17 +214,17 @@ CACHE_LOOKUPS: Final = _counter(
     result=LookupResult,
     of=_cached,
 )
-CACHE_ENTRIES: Final = _counter("cache_entries_total", "Events of the cache's entries.", event=CacheEvent)
+CACHE_EVENTS: Final = _counter("cache_events_total", "Events of the cache's entries.", event=CacheEvent)
 CACHE_PURGED_POLICIES: Final = _counter(
     "cache_purged_policies_total", "Policies whose verdicts were purged, here or elsewhere."
 )
 CACHE_MEMORY_ENTRIES: Final = _gauge("cache_memory_entries", "Entries of the cache in this process.")
-CACHE_MEMORY_BYTES: Final = _gauge("cache_memory_bytes", "Their bytes.")
+CACHE_MEMORY_BYTES: Final = _gauge("cache_memory_bytes", "Bytes of the cache in this process.")
 CACHE_SEAL_FAILURES: Final = _counter(
     "cache_seal_failures_total",
     "Entries of Redis that cannot be opened with this gateway's keys: altered, moved or forged.",
 )
-CACHE_REDIS_ERRORS: Final = _counter("cache_redis_errors_total", "Errors of Redis, by reason.", kind=REDIS_ERRORS)
+CACHE_REDIS_ERRORS: Final = _counter("cache_redis_errors_total", "Errors of Redis, by reason.", reason=REDIS_ERRORS)
 CACHE_REDIS_SKIPPED: Final = _gauge("cache_redis_skipped", "Whether Redis is skipped after repeated errors.")
 
 # --------------------------------------------------------------------------------------------------- the workers
@@ -259,7 +257,7 @@ LIMIT_HITS: Final = _counter(
 )
 REVIEWS_CANCELED: Final = _counter("reviews_canceled_total", "Reviews canceled by the API server.", phase=Phase)
 REVIEWS_IN_FLIGHT: Final = _gauge("reviews_in_flight", "Reviews being decided.")
-BODY_BYTES_IN_FLIGHT: Final = _gauge("body_bytes_in_flight", "Bytes of their bodies.")
+BODY_BYTES_IN_FLIGHT: Final = _gauge("body_bytes_in_flight", "Bytes of the bodies of reviews being decided.")
 CONNECTIONS: Final = _gauge("connections", "TLS connections.")
 CONNECTIONS_ENDED: Final = _counter(
     "connections_ended_total", "Connections that a reply with Connection: close ended.", reason=(DRAIN, MAX_AGE)
@@ -287,6 +285,10 @@ CONFIGURATION_LOADED: Final = _gauge(
     "configuration_loaded_timestamp_seconds", "Unix time at which the served configuration was read."
 )
 
+LOG_LINES_DROPPED: Final = _counter(
+    "log_lines_dropped_total", "Log lines dropped because standard error was not read in time."
+)
+
 DEGRADED_POLICIES: Final = _gauge(
     "degraded_policies",
     "Policies that cannot be called as configured: their last good version is called, or they fail.",
@@ -311,7 +313,7 @@ GATEWAY: Final = (
     IDEMPOTENCY_CHECKED_POLICIES,
     SHADOW_COMPARISONS,
     CACHE_LOOKUPS,
-    CACHE_ENTRIES,
+    CACHE_EVENTS,
     CACHE_PURGED_POLICIES,
     CACHE_MEMORY_ENTRIES,
     CACHE_MEMORY_BYTES,
@@ -335,6 +337,7 @@ GATEWAY: Final = (
     LAST_RELOAD_SUCCESSFUL,
     CONFIGURATION_LOADED,
     DEGRADED_POLICIES,
+    LOG_LINES_DROPPED,
 )
 """Of a gateway."""
 
@@ -363,7 +366,7 @@ WEBHOOK_CERTIFICATE_EXPIRATION: Final = Metric(
     name="webhook_certificate_expiration_timestamp_seconds",
     text="Unix time at which the certificate that the Service shows expires, and the registered CA that issued it.",
     kind=Kind.GAUGE,
-    labels={"certificate": ("ca", "leaf")},
+    labels={"role": ("ca", "leaf")},
     starts=lambda _policy: (),
 )
 
@@ -376,19 +379,16 @@ REDIS: Final = (CACHE_SEAL_FAILURES, CACHE_REDIS_ERRORS, CACHE_REDIS_SKIPPED)
 BRIDGE_PREFIX: Final = f"{PREFIX}bridge_"
 
 BRIDGE_EVENTS: Final = _counter("events_total", "Events of the queue's entries, and of Redis.", event=ConsumerEvent)
-BRIDGE_IN_HAND: Final = _gauge("in_hand", "Calls at the worker, and answers not yet written.")
-BRIDGE_TAKING: Final = _gauge("taking", "Whether work is taken from the queue.")
-BRIDGE_DROPPED_LOG_LINES: Final = _counter(
-    "dropped_log_lines_total", "Log lines dropped because standard error was not read in time."
-)
+BRIDGE_CALLS_IN_FLIGHT: Final = _gauge("calls_in_flight", "Calls at the worker, and answers not yet written.")
+BRIDGE_CONSUMING: Final = _gauge("consuming", "Whether calls are taken from the queue.")
 
 BRIDGE: Final = (
     BRIDGE_EVENTS,
     WORKER_EVENTS,
     WORKER_CONNECTIONS,
-    BRIDGE_IN_HAND,
-    BRIDGE_TAKING,
-    BRIDGE_DROPPED_LOG_LINES,
+    BRIDGE_CALLS_IN_FLIGHT,
+    BRIDGE_CONSUMING,
+    LOG_LINES_DROPPED,
 )
 """Of a bridge, which is a process of its own: under BRIDGE_PREFIX, and without the label ``worker``, of which it has
 one."""

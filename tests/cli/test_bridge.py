@@ -99,5 +99,5 @@ def test_its_metrics_are_documented():
     rows = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
     text = Metrics(BRIDGE, prefix=BRIDGE_PREFIX).exposition()[1].decode()
     metrics = {family.name for family in text_string_to_metric_families(text)}
-    counters = {"admission_gateway_bridge_" + name for name in ("events", "worker_events", "dropped_log_lines")}
+    counters = {"admission_gateway_bridge_" + name for name in ("events", "worker_events", "log_lines_dropped")}
     assert rows - {"event"} == {name + "_total" if name in counters else name for name in metrics} | set(ConsumerEvent)

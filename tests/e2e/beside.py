@@ -53,7 +53,7 @@ class Installation:
     async def stop(self, gateway):
         """Stop a replica. Until then it could read all that the others have written to Redis."""
         assert gateway.metric("cache_seal_failures_total") == 0
-        assert total(gateway, "cache_redis_errors_total", 'kind="unreadable"') == 0
+        assert total(gateway, "cache_redis_errors_total", 'reason="unreadable"') == 0
         self.running.remove(gateway)
         assert await self.balancer.delete(gateway) == 0
 

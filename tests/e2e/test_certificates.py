@@ -253,12 +253,10 @@ async def test_a_wrong_ca_bundle_is_noticed(certificates):
     await certificates.register()
     (replica,) = certificates.replicas
     certificates.look()
-    await until(
-        lambda: 'webhook_certificate_expiration_timestamp_seconds{certificate="ca"}' in replica.admin("/metrics")
-    )
+    await until(lambda: 'webhook_certificate_expiration_timestamp_seconds{role="ca"}' in replica.admin("/metrics"))
     assert replica.metric("webhook_probe_success") == 1
     for name, days in (("leaf", 90), ("ca", 365)):
-        expires = replica.metric("webhook_certificate_expiration_timestamp_seconds", certificate=name)
+        expires = replica.metric("webhook_certificate_expiration_timestamp_seconds", role=name)
         assert abs(datetime.fromtimestamp(expires, UTC) - datetime.now(UTC) - days * DAY) < DAY
     certificates.cluster.ca_file.write_bytes(Authority().pem)
     await certificates.cluster.register(certificates.balancer.port)

@@ -22,7 +22,7 @@ def test_a_full_disk_under_the_standard_error_does_not_prevent_a_start(serve, tm
         process = serve("--policies", path, "--worker-startup-timeout", 30, stderr=full).ready()
     with Client(process.port, trust) as client:
         assert client.send(post(VALIDATING, "/validate?timeout=30s")).response["allowed"]
-    assert process.metric("limit_hits_total", limit="log_lines") > 0
+    assert process.metric("log_lines_dropped_total") > 0
     process.terminate()
     assert process.exit_code() == 0
 

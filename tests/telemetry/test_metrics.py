@@ -88,9 +88,9 @@ def test_the_words_of_refusals_are_those_of_the_front():
 
 
 def test_the_words_of_limits_are_those_of_the_limits():
-    """Each limit that is counted is one of Limits or TransportLimits, or the log's."""
+    """Each limit that is counted is one of Limits or TransportLimits, or of former entries."""
     known = {*Limits.limits, *TransportLimits.limits}
-    assert {*LIMITS, *LIMIT_OF.values()} <= {*known, "log_lines", "former_entry_policies"}
+    assert {*LIMITS, *LIMIT_OF.values()} <= {*known, "former_entry_policies"}
 
 
 def test_every_event_of_a_worker_is_one_of_a_transport():
@@ -231,11 +231,11 @@ def test_a_gauge_says_what_it_was_set_to(metrics):
 def test_what_a_process_has_no_metric_for_goes_nowhere(metrics):
     """Without Redis there are no metrics of it, and nothing breaks; from when it is used, they start at 0."""
     metrics.count(CACHE_REDIS_ERRORS, RedisFault.TIMEOUT)
-    assert value(metrics, "cache_redis_errors_total", kind="timeout") is None
+    assert value(metrics, "cache_redis_errors_total", reason="timeout") is None
     metrics.use(REDIS)
-    assert value(metrics, "cache_redis_errors_total", kind="timeout") == 0
+    assert value(metrics, "cache_redis_errors_total", reason="timeout") == 0
     metrics.count(CACHE_REDIS_ERRORS, RedisFault.TIMEOUT)
-    assert value(metrics, "cache_redis_errors_total", kind="timeout") == 1
+    assert value(metrics, "cache_redis_errors_total", reason="timeout") == 1
 
 
 def test_a_bridge_has_one_worker():
