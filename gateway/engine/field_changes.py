@@ -59,7 +59,7 @@ def field_changes(
     request: Request, calls: Sequence[InvocationRecord], fields: Sequence[ChangedField]
 ) -> tuple[FieldChange, ...]:
     """One FieldChange for each of ``fields``; their ``order`` is an index of ``calls``."""
-    secret = _is_secret(request)
+    secret = is_secret(request)
     return tuple(_field_change(calls[each.order], each, secret=secret) for each in fields)
 
 
@@ -83,7 +83,7 @@ def hides(request: Request, calls: Sequence[InvocationRecord], operation: Operat
     match different elements of an array, and replaces a long array whole, hidden parts included. (A scalar value is
     always one that the worker wrote: hidden values never move.)
     """
-    if _is_secret(request):
+    if is_secret(request):
         return True
     if type(operation.value) is not dict and type(operation.value) is not list:
         return False
@@ -102,7 +102,8 @@ def digest(value: Any, key: bytes) -> str:
     return hmac.new(key, _encode(value), hashlib.sha256).hexdigest()[:DIGEST_CHARACTERS]
 
 
-def _is_secret(request: Request) -> bool:
+def is_secret(request: Request) -> bool:
+    """Whether the request is about a Secret, in any version."""
     return request.kind.group == "" and request.kind.kind == "Secret"
 
 
