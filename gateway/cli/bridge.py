@@ -21,8 +21,8 @@ from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.workers.targets import GrpcTarget, QueueTarget
 from gateway.redis.addresses import RedisAddress, redis_address
+from gateway.serving.acceptor import ListenError
 from gateway.serving.admin import AdminListener, Check
-from gateway.serving.listener import ListenError
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.table import BRIDGE, BRIDGE_CALLS_IN_FLIGHT, BRIDGE_CONSUMING, BRIDGE_PREFIX, LOG_LINES_DROPPED

@@ -26,10 +26,10 @@ from gateway.cli.demo_output import closing, narrate, next_steps, opening
 from gateway.cli.standard_streams import COULD_NOT, fail, note
 from gateway.engine.decision import Decision
 from gateway.policies.model import Configuration
+from gateway.serving.acceptor import ListenError
 from gateway.serving.app import Gateway
 from gateway.serving.development_certificates import CertificateError
 from gateway.serving.lifecycle import serve_until
-from gateway.serving.listener import ListenError
 from gateway.serving.settings import Settings
 from gateway.serving.tls import TlsError
 from gateway.sources.files import SourceError, read

@@ -18,11 +18,11 @@ from gateway.cluster.errors import KubeconfigError
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration
+from gateway.serving.acceptor import ListenError
 from gateway.serving.app import Gateway, StrictError, WatchedSource
 from gateway.serving.credential_files import CredentialError
 from gateway.serving.development_certificates import CertificateError
 from gateway.serving.lifecycle import handle_exception, serve_until, start_unless
-from gateway.serving.listener import ListenError
 from gateway.serving.tls import TlsError
 from gateway.serving.verdict_cache import CacheError
 from gateway.sources.files import SourceError

@@ -18,10 +18,10 @@ from typing import Final, NamedTuple, cast
 import structlog
 
 from gateway.serving import web
+from gateway.serving.acceptor import listening_sockets
 from gateway.serving.access import AdminAccess
 from gateway.serving.connection import Connection, Connections
 from gateway.serving.limits import Limits
-from gateway.serving.listener import listening_sockets
 from gateway.serving.purge import PATH as PURGE
 from gateway.serving.refusals import SERVER, Refusal, Refused, answer, quote
 

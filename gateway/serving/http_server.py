@@ -31,6 +31,7 @@ from msgspec import Struct
 
 from gateway.reasons import Reason
 from gateway.serving import web
+from gateway.serving.acceptor import Acceptor, ConnectionSource
 from gateway.serving.authentication import ClientAuthentication
 from gateway.serving.body import BodyReader, Load, TooLarge
 from gateway.serving.budget import budget
@@ -126,15 +127,23 @@ class HttpServer:
         return self._connections.open if self._connections else 0
 
     async def start(
-        self, host: str, port: int, context: ssl.SSLContext, *, max_connection_age: float = math.inf
+        self,
+        host: str,
+        port: int,
+        context: ssl.SSLContext,
+        *,
+        max_connection_age: float = math.inf,
+        source: ConnectionSource | None = None,
     ) -> tuple[str, int]:
         """Listen; port 0 selects a free port. Returns host and port of the listener. Raises ListenError.
 
-        ``max_connection_age``: seconds, a tenth more or less, after which a reply ends its connection.
+        ``max_connection_age``: seconds, a tenth more or less, after which a reply ends its connection. ``source``
+        gives the connections instead; None: this process accepts them.
         """
+        source = source or Acceptor(host, port, self._limits.backlog)
         self._connections = Connections(self._handle, limits=self._limits, note=self._note, max_age=max_connection_age)
         self._listener = Listener(self._connections, limits=self._limits, note=self._note)
-        return await self._listener.open(host, port, context)
+        return await self._listener.open(source, context)
 
     def renew(self, context: ssl.SSLContext) -> None:
         """Use this context for new connections. Those of clients with a certificate end with their next reply."""

@@ -1,7 +1,7 @@
 """Accepts TLS connections; answers a client that speaks plain HTTP, and logs everything else that is not TLS.
 
 The loop's own ``create_server`` logs no failed handshake, and does not answer a client that speaks plain HTTP. So the
-listener accepts sockets itself and peeks at the first byte before it starts the loop's TLS:
+listener takes sockets itself and peeks at the first byte before it starts the loop's TLS:
 
     0x16 (a TLS handshake record)   TLS, with a limit on its time; a failure is noted with OpenSSL's reason, and the
                                     client gets the alert
@@ -11,29 +11,18 @@ listener accepts sockets itself and peeks at the first byte before it starts the
 """
 
 import asyncio
-import errno
 import socket
 import ssl
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
+from gateway.serving.acceptor import ConnectionSource
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Note, Refusal, raw_answer
 from gateway.serving.tls import alert_of
 
-_LOG: Final = structlog.get_logger(__name__)
-
 _HANDSHAKE_RECORD: Final = 0x16
 _PLAIN_HTTP: Final = "this port accepts TLS only, and the client sent plain HTTP; use https://"
-
-_ACCEPTS_A_WAKE: Final = 64
-"""Connections accepted in one loop iteration. A TLS handshake takes about 1 ms, so more would delay other work."""
-
-_NO_RESOURCES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-_PAUSE_SECONDS: Final = 1.0
-"""Without file descriptors left, the socket stays readable: without a pause, accepting would spin."""
 
 _HINTS: Final = {
     "UNKNOWN_CA": "the client does not know the CA of the gateway's certificate: compare caBundle with it",
@@ -48,67 +37,35 @@ _HINTS: Final = {
 """What OpenSSL's reasons mean to an operator; those of alerts have a prefix before these."""
 
 
-class ListenError(Exception):
-    """The gateway cannot listen at an address; the message says why, and what the operator can do."""
-
-
 class Listener:
-    """Accepts connections; gives each to a protocol of ``factory`` after the TLS handshake. Needs a running loop."""
+    """Gives each connection to a protocol of ``factory`` after the TLS handshake. Needs a running loop."""
 
     def __init__(self, factory: Callable[[], asyncio.Protocol], *, limits: Limits, note: Note) -> None:
         self._factory = factory
         self._limits = limits
         self._note = note
         self._loop = asyncio.get_running_loop()
-        self._sockets: list[socket.socket] = []
+        self._source: ConnectionSource | None = None
         self._accepts: set[asyncio.Task[None]] = set()
 
-    async def open(self, host: str, port: int, context: ssl.SSLContext) -> tuple[str, int]:
-        """Listen on every address of ``host``; port 0 selects a free port. Returns the first address and the port.
-
-        Raises ListenError.
-        """
+    async def open(self, source: ConnectionSource, context: ssl.SSLContext) -> tuple[str, int]:
+        """Take connections from there. Returns the host and port at which clients connect. Raises ListenError."""
         self.context = context
-        self._sockets = await listening_sockets(host, port, self._limits.backlog)
-        for listening in self._sockets:
-            self._loop.add_reader(listening.fileno(), self._accept, listening)
-        name = self._sockets[0].getsockname()
-        return name[0], name[1]
+        self._source = source
+        return await source.open(self._take)
 
     async def close(self) -> None:
         """Stop accepting, and cancel handshakes. Established connections stay."""
-        for listening in self._sockets:
-            self._loop.remove_reader(listening.fileno())
-            listening.close()
-        self._sockets = []
+        if self._source is not None:
+            self._source.close()
         for task in self._accepts:
             task.cancel()
         await asyncio.gather(*self._accepts, return_exceptions=True)
 
-    def _accept(self, listening: socket.socket) -> None:
-        for _ in range(_ACCEPTS_A_WAKE):
-            try:
-                connected, address = listening.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                if error.errno not in _NO_RESOURCES:
-                    raise
-                self._pause(listening, error)
-                return
-            connected.setblocking(False)
-            task = self._loop.create_task(self._accept_client(connected, f"{address[0]}:{address[1]}"))
-            self._accepts.add(task)
-            task.add_done_callback(self._accepts.discard)
-
-    def _pause(self, listening: socket.socket, error: OSError) -> None:
-        _LOG.error("no more connections can be accepted for now", why=error.strerror, pause_seconds=_PAUSE_SECONDS)
-        self._loop.remove_reader(listening.fileno())
-        self._loop.call_later(_PAUSE_SECONDS, self._resume, listening)
-
-    def _resume(self, listening: socket.socket) -> None:
-        if listening in self._sockets:
-            self._loop.add_reader(listening.fileno(), self._accept, listening)
+    def _take(self, connected: socket.socket, peer: str) -> None:
+        task = self._loop.create_task(self._accept_client(connected, peer))
+        self._accepts.add(task)
+        task.add_done_callback(self._accepts.discard)
 
     async def _accept_client(self, connected: socket.socket, peer: str) -> None:
         try:
@@ -184,32 +141,6 @@ class Listener:
                     pass
         except (OSError, TimeoutError):
             return
-
-
-async def listening_sockets(host: str, port: int, backlog: int) -> list[socket.socket]:
-    """Non-blocking listening sockets, one for each address of ``host`` (all of them if it is empty), all on one port.
-
-    Raises ListenError.
-    """
-    sockets: list[socket.socket] = []
-    try:
-        found = await asyncio.get_running_loop().getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        for family, _, _, _, address in dict.fromkeys(found):
-            chosen = port or (sockets[0].getsockname()[1] if sockets else 0)
-            # IPv4 has a socket of its own: create_server makes IPv6 sockets IPv6-only.
-            listening = socket.create_server((address[0], chosen), family=family, backlog=backlog)
-            listening.setblocking(False)
-            sockets.append(listening)
-    except OSError as error:
-        for listening in sockets:
-            listening.close()
-        raise ListenError(
-            f"cannot listen on {host or '*'}:{port}: {error.strerror or error}; "
-            "choose another address, or stop the process that has it"
-        ) from error
-    return sockets
 
 
 def _set(future: asyncio.Future[None]) -> None:

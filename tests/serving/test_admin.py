@@ -7,9 +7,9 @@ import socket
 import pytest
 
 from gateway.policies.model import Cache, Phase
+from gateway.serving.acceptor import ListenError
 from gateway.serving.admin import AdminListener, Check
 from gateway.serving.limits import Limits
-from gateway.serving.listener import ListenError
 from gateway.serving.purge import PurgePage
 from tests.world import policy
 

@@ -616,7 +616,7 @@ def test_client_certificates_are_required_where_there_is_a_ca_for_them(serve, ce
 def test_without_file_descriptors_accepting_pauses(serve, logs, monkeypatch):
     """When the process has no more descriptors, it says so, waits, and goes on where it was."""
     served = serve()
-    monkeypatch.setattr("gateway.serving.listener._PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("gateway.serving.acceptor._PAUSE_SECONDS", 0.01)
     accept = socket.socket.accept
     failures = iter([OSError(errno.EMFILE, "Too many open files")])
 
