@@ -15,7 +15,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-cluster \
-  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm deploy-checks manifests kit workers-gateway proto docs crds lock clean
+  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus deploy-checks manifests kit workers-gateway proto docs crds lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -93,6 +93,9 @@ e2e-beside: $(VENV)/.dev build-apiserver  ## by hand: gateways of this version b
 
 build-helm:
 	@$(MAKE) --no-print-directory -C tests/deploy/helm build
+
+build-collector build-prometheus: build-%:
+	@$(MAKE) --no-print-directory -C deploy/demo/$* build
 
 manifests: $(VENV)/.dev build-helm  ## make deploy/manifests, and what the tests compare, from the chart
 	@$(BIN)/python -m tests.deploy.chart
