@@ -36,8 +36,8 @@ class PolicyInvocation(Struct, eq=False):
 class PolicyCall(Struct, kw_only=True, eq=False):
     """Send ``document`` to ``policy``'s worker, and pass its answer to the engine's ``answered(call, ...)``.
 
-    After ``deadline`` the engine ignores the answer; the driver may pass the deadline on to the worker. ``uid`` and
-    ``traceparent`` are sent beside the document.
+    After ``deadline`` the engine ignores the answer; the driver may pass the deadline on to the worker. ``uid``,
+    ``traceparent`` and ``tracestate`` (W3C Trace Context) are sent beside the document.
 
     The document and ``key_prefix`` identify the call in a cache. ``key_prefix`` consists of the phase, ``version`` (the
     policy's version in its worker's description), and a hash of what can change a verdict in the configuration (worker,
@@ -62,6 +62,7 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     key_prefix: bytes = b""
     cache: Cache | None = None
     traceparent: str = ""
+    tracestate: str = ""
     key: CacheKey | None = None
     called_at: float = 0.0
     invocations: list[PolicyInvocation] = []

@@ -62,6 +62,15 @@ def one_line(text: str, characters: int) -> str:
     return line + "…" if len(text) > characters else line
 
 
+def trace_metadata(call: PolicyCall) -> tuple[tuple[str, str], ...] | None:
+    """The metadata of ``Review``: the trace context of the call, None without one."""
+    if not call.traceparent:
+        return None
+    if not call.tracestate:
+        return (("traceparent", call.traceparent),)
+    return (("traceparent", call.traceparent), ("tracestate", call.tracestate))
+
+
 def review_request(call: PolicyCall) -> bytes:
     """The ``ReviewRequest`` of a call, serialized."""
     return pb.ReviewRequest(

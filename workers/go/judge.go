@@ -38,11 +38,13 @@ type preparedCall struct {
 	version  string
 	request  *Request
 	settings any
+
+	traceparent, tracestate string
 }
 
 // answer calls the policy and delivers exactly one outcome, also if the policy ends its goroutine. The caller
 // resolves the document (nil: it is missing) and enforces the timeout; ctx is done when the gateway no longer waits.
-func (j *judge) answer(ctx context.Context, call *workerv1.PolicyCall, document []byte, traceparent string, deliver func(*workerv1.Outcome)) {
+func (j *judge) answer(ctx context.Context, call *workerv1.PolicyCall, document []byte, deliver func(*workerv1.Outcome)) {
 	var outcome *workerv1.Outcome
 	defer func() { deliver(outcome) }() // runtime.Goexit runs deferred functions only
 	defer func() {
@@ -55,7 +57,7 @@ func (j *judge) answer(ctx context.Context, call *workerv1.PolicyCall, document 
 		slog.Warn(outcome.GetFailure().GetMessage(), "uid", call.GetUid(), "policy", call.GetPolicy())
 		return
 	}
-	ctx, span := startSpan(ctx, prepared, traceparent)
+	ctx, span := startSpan(ctx, prepared)
 	defer func() { endSpan(span, outcome) }()
 	j.call(ctx, prepared, &outcome)
 }
@@ -84,7 +86,10 @@ func (j *judge) prepare(call *workerv1.PolicyCall, document []byte) (*preparedCa
 	if err != nil {
 		return nil, failure(fmt.Sprintf("policy %s: %s", registered.name, err), 0, version)
 	}
-	return &preparedCall{policy: registered, version: version, request: request, settings: settings}, nil
+	return &preparedCall{
+		policy: registered, version: version, request: request, settings: settings,
+		traceparent: call.GetTraceparent(), tracestate: call.GetTracestate(),
+	}, nil
 }
 
 // call calls the policy.

@@ -92,7 +92,8 @@ func (s *service) Review(ctx context.Context, request *workerv1.ReviewRequest) (
 		return nil, status.Error(codes.ResourceExhausted, s.inFlight.refusal())
 	}
 	judged := make(chan *workerv1.Outcome, 1)
-	go s.judge.answer(ctx, request.GetCall(), documentOf(request.GetCall()), traceparentOf(ctx), func(outcome *workerv1.Outcome) {
+	addMetadata(ctx, request.GetCall())
+	go s.judge.answer(ctx, request.GetCall(), documentOf(request.GetCall()), func(outcome *workerv1.Outcome) {
 		s.inFlight.leave()
 		judged <- outcome
 	})
@@ -127,8 +128,15 @@ func documentOf(call *workerv1.PolicyCall) []byte {
 	return source.Document
 }
 
-func traceparentOf(ctx context.Context) string {
-	if found := metadata.ValueFromIncomingContext(ctx, "traceparent"); len(found) > 0 {
+// addMetadata puts the trace context in the metadata of Review where that of a call on the stream is.
+func addMetadata(ctx context.Context, call *workerv1.PolicyCall) {
+	if call != nil {
+		call.Traceparent, call.Tracestate = metadataOf(ctx, "traceparent"), metadataOf(ctx, "tracestate")
+	}
+}
+
+func metadataOf(ctx context.Context, name string) string {
+	if found := metadata.ValueFromIncomingContext(ctx, name); len(found) > 0 {
 		return found[0]
 	}
 	return ""

@@ -319,7 +319,7 @@ func (s *reviewStream) decide(ctx context.Context, id uint64, opened *openCall, 
 		deliver(nil)
 		return
 	}
-	s.service.judge.answer(ctx, opened.call, document, opened.call.GetTraceparent(), deliver)
+	s.service.judge.answer(ctx, opened.call, document, deliver)
 }
 
 // answer queues the outcome of a call, if the call is still open; nil: its timeout is over.

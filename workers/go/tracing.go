@@ -21,9 +21,9 @@ const tracerName = "admission-gateway.dev/worker"
 var traceContext = propagation.TraceContext{}
 
 // startSpan starts the span of a call, as a child of the gateway's, and makes it the current one.
-func startSpan(ctx context.Context, call *preparedCall, traceparent string) (context.Context, trace.Span) {
-	if traceparent != "" {
-		ctx = traceContext.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
+func startSpan(ctx context.Context, call *preparedCall) (context.Context, trace.Span) {
+	if call.traceparent != "" {
+		ctx = traceContext.Extract(ctx, propagation.MapCarrier{"traceparent": call.traceparent, "tracestate": call.tracestate})
 	}
 	return otel.Tracer(tracerName).Start(ctx, "admission.worker/"+call.policy.name,
 		trace.WithSpanKind(trace.SpanKindServer),

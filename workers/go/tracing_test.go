@@ -43,7 +43,7 @@ func (r *recorder) Tracer(string, ...trace.TracerOption) trace.Tracer {
 
 func (r *recordingTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
 	parent := trace.SpanContextFromContext(ctx)
-	span := &recordedSpan{recorder: r.recorder, text: fmt.Sprintf("%s in %s below %s", name, parent.TraceID(), parent.SpanID())}
+	span := &recordedSpan{recorder: r.recorder, text: fmt.Sprintf("%s in %s below %s with %s", name, parent.TraceID(), parent.SpanID(), parent.TraceState())}
 	span.context = parent.WithSpanID(trace.SpanID{1, 1, 1, 1, 1, 1, 1, 1})
 	config := trace.NewSpanStartConfig(options...)
 	span.attributes = config.Attributes()
@@ -78,12 +78,12 @@ func TestTheGatewaysTraceIsTheParentOfThePolicysSpan(t *testing.T) {
 		return worker.Deny(trace.SpanContextFromContext(ctx).SpanID().String()), nil
 	})
 	connected := served(t, worker.Options{}, current)
-	answer, err := connected.Review(metadata.AppendToOutgoingContext(within(t), "traceparent", traceparent), &workerv1.ReviewRequest{Call: call("traced", worker.Validating)})
+	answer, err := connected.Review(metadata.AppendToOutgoingContext(within(t), "traceparent", traceparent, "tracestate", "a=1,b=2"), &workerv1.ReviewRequest{Call: call("traced", worker.Validating)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	called := call("traced", worker.Validating)
-	called.Traceparent = traceparent
+	called.Traceparent, called.Tracestate = traceparent, "a=1,b=2"
 	stream := connected.stream(t)
 	stream.send(item(1, called))
 	_, streamed := stream.next()
@@ -92,7 +92,7 @@ func TestTheGatewaysTraceIsTheParentOfThePolicysSpan(t *testing.T) {
 			t.Errorf("the policy's span should be the current one: %v", outcome)
 		}
 	}
-	wanted := "admission.worker/traced in " + traceID + " below b7ad6b7169203331 admission.policy=traced admission.uid=uid-1 admission.verdict=deny"
+	wanted := "admission.worker/traced in " + traceID + " below b7ad6b7169203331 with a=1,b=2 admission.policy=traced admission.uid=uid-1 admission.verdict=deny"
 	if !slices.Equal(record.ended, []string{wanted, wanted}) {
 		t.Error(record.ended)
 	}

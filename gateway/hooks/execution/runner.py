@@ -35,7 +35,8 @@ LARGE_BYTES: Final = 262_144
 class HookRequest(Struct, frozen=True, kw_only=True):
     """One call of a hook: of which binding, in which phase, with which ``document`` and ``snapshots`` (see
     ``binding_context``). ``uid`` is that of the review, for the log; the hook does not get it. The changes to objects
-    that the hook requests are appended to ``operations``; None: a hook that requests some has failed.
+    that the hook requests are appended to ``operations``; None: a hook that requests some has failed. The hook finds
+    ``traceparent`` and ``tracestate`` in the variables that OpenTelemetry names for them.
     """
 
     binding: str
@@ -44,6 +45,14 @@ class HookRequest(Struct, frozen=True, kw_only=True):
     snapshots: bytes | None = None
     uid: str = ""
     operations: list[Operation] | None = None
+    traceparent: str = ""
+    tracestate: str = ""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables with the trace context: "TRACEPARENT", "TRACESTATE"."""
+        named = {"TRACEPARENT": self.traceparent, "TRACESTATE": self.tracestate}
+        return {name: text for name, text in named.items() if text and self.traceparent}
 
 
 class RunEvent(Enum):
@@ -170,7 +179,7 @@ class HookRunner:
         try:
             result = await run(
                 [str(hook)],
-                environment=clean_environment(files.variables),
+                environment=clean_environment(files.variables | request.variables),
                 directory=hook.parent,
                 seconds=seconds,
                 output_bytes=self.limits.hook_output_bytes,

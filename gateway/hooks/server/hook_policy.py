@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from admission_worker import NO_STORE, Allow, Answer, Deny, Failure, Request
+from admission_worker import NO_STORE, Allow, Answer, Deny, Failure, Request, tracing
 from admission_worker.answers import CacheHint
 from admission_worker.changes import Change, ChangeKind  # passes the patch's bytes on; `patch` would parse them
 from gateway.engine import verdicts
@@ -64,6 +64,7 @@ class HookPolicy:
             snapshots = await self._snapshots()
         except SnapshotError as error:
             return Failure(message=str(error))
+        trace = tracing.current()
         call = HookRequest(
             binding=self._binding.name,
             phase=self._binding.phase,
@@ -71,6 +72,8 @@ class HookPolicy:
             snapshots=snapshots,
             uid=request.uid,
             operations=None if self._cluster is None else [],
+            traceparent=trace.traceparent,
+            tracestate=trace.tracestate,
         )
         answer = await self._runner.call(self._path, call, deadline=monotonic() + LONGEST_SECONDS)
         if not was_current or not self._is_current():

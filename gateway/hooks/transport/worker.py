@@ -105,6 +105,8 @@ class HookWorker:
             document=call.document.content,
             snapshots=described.snapshots.get((policy.phase, binding.name)),
             uid=call.uid,
+            traceparent=call.traceparent,
+            tracestate=call.tracestate,
         )
         was_current = self._watch.is_current(described)
         answer = await self._runner.call(self._path, request, deadline=call.deadline, on_event=on_event)

@@ -36,7 +36,7 @@ from gateway.transports.grpc.failures import Failures, is_late
 from gateway.transports.grpc.health import HealthWatch
 from gateway.transports.grpc.stream import ReviewStream
 from gateway.transports.limits import Backlog, TransportLimits
-from gateway.transports.messages import OutcomeReader, review_answer, review_request
+from gateway.transports.messages import OutcomeReader, review_answer, review_request, trace_metadata
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.version_skew import VersionSkew
 from gateway.transports.worker_channel import WorkerError
@@ -191,7 +191,7 @@ class Connection:
         self._backlog.bytes += size
         try:
             left = call.deadline - monotonic()
-            metadata = (("traceparent", call.traceparent),) if call.traceparent else None
+            metadata = trace_metadata(call)
             content = await self._review(review_request(call), timeout=max(left, 0.0), metadata=metadata)
             answer = review_answer(
                 call,

@@ -350,7 +350,12 @@ def _review_fields(policy_call: PolicyCall, now: float) -> bytes:
     seconds = int(left)
     timeout = Duration(seconds=seconds, nanos=int((left - seconds) * 1e9))
     return bytes(
-        pb.PolicyCall(uid=policy_call.uid, traceparent=policy_call.traceparent, timeout=timeout).SerializeToString()
+        pb.PolicyCall(
+            uid=policy_call.uid,
+            traceparent=policy_call.traceparent,
+            tracestate=policy_call.tracestate,
+            timeout=timeout,
+        ).SerializeToString()
     )
 
 

@@ -61,7 +61,8 @@ class Requests:
         last = self._last
         content, uid, traceparent = call.document.content, call.uid, call.traceparent
         if last is None or last[0] is not content or last[1] != uid or last[2] != traceparent:
-            rest = bytes(pb.PolicyCall(document=content, uid=uid, traceparent=traceparent).SerializeToString())
+            sent = pb.PolicyCall(document=content, uid=uid, traceparent=traceparent, tracestate=call.tracestate)
+            rest = bytes(sent.SerializeToString())
             # Calls of one review share its document.
             last = self._last = content, uid, traceparent, rest
         beginning = self._beginning(call.policy)

@@ -124,6 +124,7 @@ class GrpcForwarder:
             uid=call.uid,
             cancellable=not once,
             traceparent=call.traceparent,
+            tracestate=call.tracestate,
         )
         # Without a description no endpoint fits, and the GrpcWorker answers why.
         fits = frozenset(() if description is None else (description,))

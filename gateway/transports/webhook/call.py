@@ -175,7 +175,8 @@ class WebhookCall:
             url = self.url
 
     async def _post(self, url: str, tls: WebhookTls) -> Received:
-        post = Post(name=self._name, url=url, body=self._body, traceparent=self.call.traceparent)
+        call = self.call
+        post = Post(name=self._name, url=url, body=self._body, traceparent=call.traceparent, tracestate=call.tracestate)
         try:
             return await self._client.post(post, tls)
         except WebhookCallError as error:

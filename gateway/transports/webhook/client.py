@@ -5,7 +5,7 @@ HTTP/1.1, one call at a time on a connection, no pipelining. Connections are kep
 by its review, closes its connection, which is how the webhook notices it.
 
 The headers are always exactly these, in this order: Host, User-Agent, Content-Length, Accept, Content-Type,
-[Authorization], [Traceparent], Accept-Encoding. No proxy, no cookies.
+[Authorization], [Traceparent], [Tracestate], Accept-Encoding. No proxy, no cookies.
 """
 
 import asyncio
@@ -42,6 +42,7 @@ class Post(Struct, frozen=True, kw_only=True):
     url: str
     body: bytes
     traceparent: str = ""
+    tracestate: str = ""
 
 
 class Received(Struct, frozen=True, kw_only=True):
@@ -136,6 +137,8 @@ class Client:
             headers[hdrs.AUTHORIZATION] = tls.authorization
         if post.traceparent:
             headers["Traceparent"] = post.traceparent
+            if post.tracestate:
+                headers["Tracestate"] = post.tracestate
         headers[hdrs.ACCEPT_ENCODING] = "gzip"
         return headers
 

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.integration
 
 ALLOW = answering({"allowed": True})
 DENY = answering({"allowed": False, "message": "no"})
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +105,21 @@ async def test_the_gateway_calls_its_policies(tmp_path):
         reply = Reply()
         workers.call(policy_call(), reply)
         assert await reply.first() == Allow(version=availability.version)
+
+
+@pytest.mark.parametrize("trace", [{}, {"traceparent": TRACEPARENT}, {"traceparent": TRACEPARENT, "tracestate": "a=1"}])
+async def test_a_hook_gets_the_trace_context_in_its_environment(tmp_path, trace):
+    """In the variables that OpenTelemetry names for it, which are absent without a trace."""
+    names = "{name: os.environ.get(name) for name in ('TRACEPARENT', 'TRACESTATE')}"
+    path = python_hook(
+        tmp_path,
+        f"json.dump({{'allowed': False, 'message': json.dumps({names})}},"
+        " open(os.environ['ADMISSION_RESPONSE_PATH'], 'w'))",
+    )
+    async with hooked(path) as worker:
+        answer = await answer_of(worker, policy_call(**trace))
+    expected = {"TRACEPARENT": trace.get("traceparent"), "TRACESTATE": trace.get("tracestate")}
+    assert json.loads(answer.message) == expected
 
 
 async def test_a_hook_that_cannot_be_described_says_why(tmp_path, hasty):

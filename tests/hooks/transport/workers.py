@@ -26,7 +26,9 @@ async def hooked(path, *, events=None, objects=(), described=True, **limits):
         await worker.close()
 
 
-def policy_call(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=WAIT_SECONDS, cancellable=True, content=b"{}"):
+def policy_call(
+    binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=WAIT_SECONDS, cancellable=True, content=b"{}", **trace
+):
     return PolicyCall(
         id=1,
         policy=policy("judge", phase=phase, worker="hook", policy=binding),
@@ -35,6 +37,7 @@ def policy_call(binding=VALIDATING, *, phase=Phase.VALIDATING, seconds=WAIT_SECO
         uid="u1",
         cancellable=cancellable,
         version="1",
+        **trace,
     )
 
 

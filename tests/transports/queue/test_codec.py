@@ -62,10 +62,17 @@ def test_a_request_is_what_was_called(seals, document, settings, names, cancella
         uid=uid,
         cancellable=cancellable,
         traceparent=traceparent,
+        tracestate="a=1",
     )
     decoded = read_request(seals, LANE, entry(seals, Requests().of(called)))
     expected = pb.PolicyCall(
-        policy=name, phase=pb.PHASE_MUTATING, settings=settings, document=document, uid=uid, traceparent=traceparent
+        policy=name,
+        phase=pb.PHASE_MUTATING,
+        settings=settings,
+        document=document,
+        uid=uid,
+        traceparent=traceparent,
+        tracestate="a=1",
     )
     assert decoded.request == q.Request(call=expected, once=not cancellable)
     assert (decoded.gateway, decoded.id, decoded.deadline) == (GATEWAY, ID, NOW)

@@ -85,7 +85,8 @@ async def test_a_call_is_forwarded_unchanged():
     gate.open.set()
     async with forwarding({"review": gate}) as client:
         await client.consumer_description()
-        await client.call(b'{"a":1}', phase=pb.PHASE_MUTATING, traceparent="00-" + "1" * 32 + "-" + "2" * 16 + "-01")
+        trace = {"traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01", "tracestate": "a=1"}
+        await client.call(b'{"a":1}', phase=pb.PHASE_MUTATING, **trace)
         (called,) = gate.calls
         assert (called.policy, called.phase, called.settings) == ("p", pb.PHASE_MUTATING, b"{}")
         assert (called.document, called.uid) == (b'{"a":1}', "u")

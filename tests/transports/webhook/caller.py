@@ -18,9 +18,7 @@ WAIT_SECONDS = 30.0
 DOCUMENT = b'{"kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE","object":{"metadata":{"name":"p"}}}'
 
 
-def question(
-    document=DOCUMENT, *, phase=Phase.MUTATING, seconds=WAIT_SECONDS, cancellable=True, timeout=30.0, traceparent=""
-):
+def question(document=DOCUMENT, *, phase=Phase.MUTATING, seconds=WAIT_SECONDS, cancellable=True, timeout=30.0, **trace):
     """A call with so much time."""
     return PolicyCall(
         id=1,
@@ -29,7 +27,7 @@ def question(
         deadline=monotonic() + seconds,
         uid="the-reviews-own",
         cancellable=cancellable,
-        traceparent=traceparent,
+        **trace,
     )
 
 

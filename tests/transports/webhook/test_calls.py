@@ -45,12 +45,13 @@ async def test_the_headers_are_those_of_kube_apiserver_in_their_order(calling):
     recorded = dict(recording("cm-create.0m").headers)
     async with calling() as (hook, caller):
         await caller.call()
-        await caller.call(traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+        await caller.call(traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", tracestate="a=1")
     plain, traced = hook.got
     assert [name for name, _ in plain.headers] == HEADERS == list(recorded)
     expected = recorded | {"Host": f"127.0.0.1:{hook.port}", "Content-Length": str(len(plain.body))}
     assert dict(plain.headers) == expected
-    assert [name for name, _ in traced.headers] == [*HEADERS[:-1], "Traceparent", HEADERS[-1]]
+    assert [name for name, _ in traced.headers] == [*HEADERS[:-1], "Traceparent", "Tracestate", HEADERS[-1]]
+    assert dict(traced.headers)["Tracestate"] == "a=1"
 
 
 async def test_each_call_has_a_uid_of_its_own(calling):

@@ -732,8 +732,12 @@ type PolicyCall struct {
 	// The AdmissionRequest's uid, for logs. kube-apiserver generates a new one for each call, retries included: it is
 	// not an idempotency key, and no verdict may depend on it.
 	Uid string `protobuf:"bytes,6,opt,name=uid,proto3" json:"uid,omitempty"`
-	// W3C Trace Context “traceparent“, on “ReviewStream“; on “Review“ it is metadata of that name. Empty: not traced.
+	// W3C Trace Context “traceparent“, on “ReviewStream“; on “Review“ it is metadata of that name. Its parent-id is the
+	// gateway's span of this call. Empty: not traced.
 	Traceparent string `protobuf:"bytes,7,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// W3C Trace Context “tracestate“ beside “traceparent“, on “ReviewStream“; on “Review“ it is metadata of that name.
+	// Empty: none.
+	Tracestate string `protobuf:"bytes,9,opt,name=tracestate,proto3" json:"tracestate,omitempty"`
 	// On “ReviewStream“: how long the gateway waits for this outcome, counted from the message's arrival. Unset: as long as
 	// the stream lives. Unset on “Review“, where the gRPC deadline holds.
 	Timeout       *durationpb.Duration `protobuf:"bytes,8,opt,name=timeout,proto3" json:"timeout,omitempty"`
@@ -827,6 +831,13 @@ func (x *PolicyCall) GetUid() string {
 func (x *PolicyCall) GetTraceparent() string {
 	if x != nil {
 		return x.Traceparent
+	}
+	return ""
+}
+
+func (x *PolicyCall) GetTracestate() string {
+	if x != nil {
+		return x.Tracestate
 	}
 	return ""
 }
@@ -1914,7 +1925,7 @@ const file_admission_worker_v1_worker_proto_rawDesc = "" +
 	"\rReviewRequest\x123\n" +
 	"\x04call\x18\x01 \x01(\v2\x1f.admission.worker.v1.PolicyCallR\x04call\"H\n" +
 	"\x0eReviewResponse\x126\n" +
-	"\aoutcome\x18\x01 \x01(\v2\x1c.admission.worker.v1.OutcomeR\aoutcome\"\xb5\x02\n" +
+	"\aoutcome\x18\x01 \x01(\v2\x1c.admission.worker.v1.OutcomeR\aoutcome\"\xd5\x02\n" +
 	"\n" +
 	"PolicyCall\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x120\n" +
@@ -1923,7 +1934,10 @@ const file_admission_worker_v1_worker_proto_rawDesc = "" +
 	"\bdocument\x18\x04 \x01(\fH\x00R\bdocument\x12'\n" +
 	"\x0edocument_index\x18\x05 \x01(\rH\x00R\rdocumentIndex\x12\x10\n" +
 	"\x03uid\x18\x06 \x01(\tR\x03uid\x12 \n" +
-	"\vtraceparent\x18\a \x01(\tR\vtraceparent\x123\n" +
+	"\vtraceparent\x18\a \x01(\tR\vtraceparent\x12\x1e\n" +
+	"\n" +
+	"tracestate\x18\t \x01(\tR\n" +
+	"tracestate\x123\n" +
 	"\atimeout\x18\b \x01(\v2\x19.google.protobuf.DurationR\atimeoutB\x11\n" +
 	"\x0fdocument_source\"\xc5\x03\n" +
 	"\aOutcome\x122\n" +

@@ -77,16 +77,19 @@ export class Judge {
   /**
    * Begin a call.
    *
-   * @param {PolicyCall} call its document, timeout and trace context are left to the caller
+   * @param {PolicyCall} call its document and timeout are left to the caller
    * @param {Source | undefined} source its document, if it has one
-   * @param {{ traceparent: string, cancellation: Cancellation }} context
+   * @param {Cancellation} cancellation
    * @returns {Buffer | Promise<Buffer>} the encoded Outcome. Never throws or rejects
    */
-  begin(call, source, { traceparent, cancellation }) {
+  begin(call, source, cancellation) {
     const prepared = this.#prepare(call, source, cancellation);
     if (Buffer.isBuffer(prepared)) return prepared;
     const { policy, request } = prepared;
-    const judged = traced({ policy: policy.name, uid: request.uid, traceparent }, () => this.#run(prepared));
+    const { traceparent, tracestate } = call;
+    const judged = traced({ policy: policy.name, uid: request.uid, traceparent, tracestate }, () =>
+      this.#run(prepared),
+    );
     return judged instanceof Promise ? judged.then(({ outcome }) => outcome) : judged.outcome;
   }
 

@@ -25,6 +25,7 @@ import protobuf from 'protobufjs';
  * @property {'document' | 'documentIndex' | undefined} documentSource
  * @property {string} uid
  * @property {string} traceparent
+ * @property {string} tracestate
  * @property {Duration | null} timeout
  */
 

@@ -106,11 +106,11 @@ export class Service {
       return;
     }
     const cancellation = new Cancellation();
-    const [traceparent] = call.metadata.get('traceparent');
+    request.call.traceparent = sent(call.metadata, 'traceparent');
+    request.call.tracestate = sent(call.metadata, 'tracestate');
     // "PolicyCall.document_index and PolicyCall.timeout are not used here."
     const source = request.call.documentSource === 'document' ? new Source(request.call.document) : undefined;
-    const context = { traceparent: typeof traceparent === 'string' ? traceparent : '', cancellation };
-    const begun = this.#judge.begin(request.call, source, context);
+    const begun = this.#judge.begin(request.call, source, cancellation);
     if (Buffer.isBuffer(begun)) {
       this.#inFlight.leave();
       answer(null, encodedResponse(begun));
@@ -191,4 +191,15 @@ export class Service {
 function describedWorker({ name, version, policies }) {
   const described = [...policies.values()].map(policy => policy.descriptionMessage());
   return encodedMessage(DESCRIBE_RESPONSE, { worker: name, version, policies: described });
+}
+
+/**
+ * A header of the trace context; `''` without one.
+ *
+ * @param {import('@grpc/grpc-js').Metadata} metadata
+ * @param {string} name
+ */
+function sent(metadata, name) {
+  const [value] = metadata.get(name);
+  return typeof value === 'string' ? value : '';
 }

@@ -211,7 +211,7 @@ export class ReviewStream {
       this.#answer(open, this.#judge.timedOut(call));
       return;
     }
-    const begun = this.#judge.begin(call, source, { traceparent: call.traceparent, cancellation });
+    const begun = this.#judge.begin(call, source, cancellation);
     if (Buffer.isBuffer(begun)) {
       this.#answer(open, performance.now() >= deadline ? this.#judge.timedOut(call) : begun);
       return;

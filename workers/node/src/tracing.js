@@ -17,14 +17,14 @@ const TRACEPARENT =
 /**
  * Run a policy in its span.
  *
- * @param {{ policy: string, uid: string, traceparent: string }} call
+ * @param {{ policy: string, uid: string, traceparent: string, tracestate: string }} call
  * @param {() => Judged | Promise<Judged>} run never throws or rejects
  * @returns {Judged | Promise<Judged>}
  */
-export function traced({ policy, uid, traceparent }, run) {
+export function traced({ policy, uid, traceparent, tracestate }, run) {
   if (api === undefined) return run();
   const { context, trace } = api;
-  const parent = parentOf(traceparent);
+  const parent = parentOf(traceparent, tracestate);
   const around = parent === undefined ? context.active() : trace.setSpanContext(context.active(), parent);
   const attributes = { 'admission.policy': policy, 'admission.uid': uid };
   const span = trace
@@ -48,8 +48,11 @@ export function currentTraceparent() {
   return `00-${current.traceId}-${current.spanId}-${current.traceFlags.toString(16).padStart(2, '0')}`;
 }
 
-/** @param {string} traceparent */
-function parentOf(traceparent) {
+/**
+ * @param {string} traceparent
+ * @param {string} tracestate
+ */
+function parentOf(traceparent, tracestate) {
   const found = TRACEPARENT.exec(traceparent)?.groups;
   if (found === undefined || found.version === 'ff') return undefined;
   const parent = {
@@ -57,6 +60,7 @@ function parentOf(traceparent) {
     spanId: found.parent,
     traceFlags: Number.parseInt(found.flags, 16),
     isRemote: true,
+    traceState: tracestate ? api?.createTraceState(tracestate) : undefined,
   };
   return api?.isSpanContextValid(parent) ? parent : undefined;
 }

@@ -33,11 +33,12 @@ async function tracing(context) {
 test('on Review the metadata names the parent, and the span is active while the function waits', async context => {
   const { client } = await tracing(context);
   const outcome = await client.review(policyCall('denies', { uid: 'the-uid' }), {
-    metadata: { traceparent: TRACEPARENT },
+    metadata: { traceparent: TRACEPARENT, tracestate: 'a=1,b=2' },
   });
   const [span] = exporter.getFinishedSpans();
   assert.equal(outcome.deny.message, `00-${TRACE}-${span.spanContext().spanId}-01`);
   assert.equal(span.parentSpanContext?.spanId, PARENT);
+  assert.equal(span.spanContext().traceState?.serialize(), 'a=1,b=2');
   assert.equal(span.name, 'admission.worker/denies');
   assert.equal(span.kind, SpanKind.SERVER);
   assert.deepEqual(span.attributes, {
@@ -51,10 +52,14 @@ test('on the stream each call has its own parent', async context => {
   const { client } = await tracing(context);
   const other = TRACE.replace('4', '5');
   const calls = [TRACEPARENT, TRACEPARENT.replace(TRACE, other)].map(traceparent =>
-    policyCall('denies', { traceparent }),
+    policyCall('denies', { traceparent, tracestate: 'a=1' }),
   );
   const outcomes = await client.stream().send(batch(calls)).rest();
   assert.match(outcomes[1].deny.message, new RegExp(`^00-${TRACE}-`));
+  assert.deepEqual(
+    exporter.getFinishedSpans().map(span => span.spanContext().traceState?.serialize()),
+    ['a=1', 'a=1'],
+  );
   assert.match(outcomes[2].deny.message, new RegExp(`^00-${other}-`));
 });
 

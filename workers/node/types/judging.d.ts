@@ -28,15 +28,12 @@ export class Judge {
     /**
      * Begin a call.
      *
-     * @param {PolicyCall} call its document, timeout and trace context are left to the caller
+     * @param {PolicyCall} call its document and timeout are left to the caller
      * @param {Source | undefined} source its document, if it has one
-     * @param {{ traceparent: string, cancellation: Cancellation }} context
+     * @param {Cancellation} cancellation
      * @returns {Buffer | Promise<Buffer>} the encoded Outcome. Never throws or rejects
      */
-    begin(call: PolicyCall, source: Source | undefined, { traceparent, cancellation }: {
-        traceparent: string;
-        cancellation: Cancellation;
-    }): Buffer | Promise<Buffer>;
+    begin(call: PolicyCall, source: Source | undefined, cancellation: Cancellation): Buffer | Promise<Buffer>;
     /**
      * The Outcome of a call without a verdict, with its policy's version.
      *

@@ -99,6 +99,7 @@ export type PolicyCall = {
     documentSource: "document" | "documentIndex" | undefined;
     uid: string;
     traceparent: string;
+    tracestate: string;
     timeout: Duration | null;
 };
 export type RequestItem = {

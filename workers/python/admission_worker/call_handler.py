@@ -32,6 +32,7 @@ from admission_worker.policies import Phase, Policy, Style
 from admission_worker.proto.admission.worker.v1 import worker_pb2
 from admission_worker.request import Request
 from admission_worker.settings import KeptSettings
+from admission_worker.tracing import TraceContext
 
 _LOG = logging.getLogger("admission_worker")
 
@@ -52,7 +53,7 @@ class _PreparedCall(Struct, frozen=True, kw_only=True):
     version: str
     request: Request
     settings: Any
-    traceparent: str
+    trace_context: TraceContext
 
     def run(self) -> Any:
         """Call the policy's function."""
@@ -82,20 +83,17 @@ class CallHandler:
         self._threads = threads
         self._settings = KeptSettings(limits)
 
-    def begin(
-        self, call: worker_pb2.PolicyCall, document: bytes | None, *, traceparent: str
-    ) -> Outcome | Coroutine[Any, Any, Outcome]:
+    def begin(self, call: worker_pb2.PolicyCall, document: bytes | None) -> Outcome | Coroutine[Any, Any, Outcome]:
         """Begin a call.
 
         Args:
-            call: the call; its document, trace context and timeout fields are not read.
+            call: the call; its document and timeout fields are not read.
             document: the document's JSON text; None: the call has none.
-            traceparent: the gateway's W3C Trace Context; ``""``: none.
 
         Returns:
             The outcome, or a coroutine that returns it. Neither raises, except on cancellation.
         """
-        return copy_context().run(self._begin, call, document, traceparent)
+        return copy_context().run(self._begin, call, document)
 
     def refusal(
         self,
@@ -112,10 +110,8 @@ class CallHandler:
         policy = self._policies.get(name)
         return (policy.version if policy is not None else "") or self._version
 
-    def _begin(
-        self, call: worker_pb2.PolicyCall, document: bytes | None, traceparent: str
-    ) -> Outcome | Coroutine[Any, Any, Outcome]:
-        prepared = self._prepare(call, document, traceparent)
+    def _begin(self, call: worker_pb2.PolicyCall, document: bytes | None) -> Outcome | Coroutine[Any, Any, Outcome]:
+        prepared = self._prepare(call, document)
         if isinstance(prepared, Outcome):
             return prepared
         match prepared.policy.style:
@@ -126,9 +122,7 @@ class CallHandler:
             case Style.BLOCKING:
                 return self._in_thread(prepared)
 
-    def _prepare(
-        self, call: worker_pb2.PolicyCall, document: bytes | None, traceparent: str
-    ) -> _PreparedCall | Outcome:
+    def _prepare(self, call: worker_pb2.PolicyCall, document: bytes | None) -> _PreparedCall | Outcome:
         """Read the call's settings and document; return a failure if they are invalid."""
         policy = self._policies.get(call.policy)
         if policy is None:
@@ -149,13 +143,13 @@ class CallHandler:
             return self.refusal(call, f"policy {policy.name}: {error}")
         version = self.version_of(policy.name)
         return _PreparedCall(
-            policy=policy, version=version, request=request, settings=settings, traceparent=traceparent
+            policy=policy, version=version, request=request, settings=settings, trace_context=tracing.sent_with(call)
         )
 
     def _run_inline(self, prepared: _PreparedCall) -> Outcome:
         """Run a plain function."""
         logs.judged.set((prepared.policy.name, prepared.request.uid))
-        with tracing.span(prepared.policy.name, prepared.request.uid, prepared.traceparent) as verdict:
+        with tracing.span(prepared.policy.name, prepared.request.uid, prepared.trace_context) as verdict:
             try:
                 answer = prepared.run()
             except _ENDING:
@@ -170,7 +164,7 @@ class CallHandler:
     async def _run_async(self, prepared: _PreparedCall) -> Outcome:
         """Run a coroutine function. Cancelling this cancels it."""
         logs.judged.set((prepared.policy.name, prepared.request.uid))
-        with tracing.span(prepared.policy.name, prepared.request.uid, prepared.traceparent) as verdict:
+        with tracing.span(prepared.policy.name, prepared.request.uid, prepared.trace_context) as verdict:
             try:
                 answer = await prepared.run()
             except asyncio.CancelledError as error:

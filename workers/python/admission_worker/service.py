@@ -19,7 +19,7 @@ from admission_worker.outcomes import Outcome
 from admission_worker.policies import Policy
 from admission_worker.proto.admission.worker.v1 import worker_pb2
 from admission_worker.stream import StreamHandler
-from admission_worker.tracing import traceparent_of
+from admission_worker.tracing import add_metadata
 
 _LOG = logging.getLogger("admission_worker")
 
@@ -107,7 +107,8 @@ class Service:
         try:
             # "document_index and timeout are not used here."
             document = call.document if call.WhichOneof("document_source") == "document" else None
-            begun = self._judge.begin(call, document, traceparent=traceparent_of(context.invocation_metadata()))
+            add_metadata(call, context.invocation_metadata())
+            begun = self._judge.begin(call, document)
             return worker_pb2.ReviewResponse(outcome=begun if isinstance(begun, Outcome) else await begun)
         finally:
             self._in_flight.leave()

@@ -188,7 +188,7 @@ class StreamHandler:
         if self._is_late(open_call):
             self._close(open_call, self._timed_out(open_call.call))
             return
-        begun = self._judge.begin(open_call.call, open_call.document, traceparent=open_call.call.traceparent)
+        begun = self._judge.begin(open_call.call, open_call.document)
         if isinstance(begun, Outcome):
             self._close(open_call, self._timed_out(open_call.call) if self._is_late(open_call) else begun)
             return

@@ -1,9 +1,9 @@
 """The policy's OpenTelemetry span, if OpenTelemetry's API is installed.
 
-The gateway's ``traceparent`` is the span's parent. The span is current while the function runs, in a coroutine and in a
-thread too, because context variables are set where the function is called. The SDK uses only the API; the author sets
-up an exporter. Without an exporter and a trace from the gateway it makes no span: no exporter would record it, and it
-costs more than a plain function.
+The gateway's ``traceparent`` is the span's parent, and its ``tracestate`` goes on. The span is current while the
+function runs, in a coroutine and in a thread too, because context variables are set where the function is called. The
+SDK uses only the API; the author sets up an exporter. Without an exporter and a trace from the gateway it makes no
+span: no exporter would record it, and it costs more than a plain function.
 
 The import takes as long as a tenth of the worker's start. So it waits for the first call that may be traced: one with a
 ``traceparent``, or any call after the author has imported OpenTelemetry or named a provider in its environment
@@ -17,13 +17,16 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from admission_worker.proto.admission.worker.v1 import worker_pb2
 
 SCOPE: Final = "admission_worker"
 
-HEADER: Final = "traceparent"
-"""W3C Trace Context's header, and the metadata's key on ``Review``."""
+HEADERS: Final = ("traceparent", "tracestate")
+"""W3C Trace Context's headers, and the metadata's keys on ``Review``."""
 
 
 _API: Final = "opentelemetry.trace"
@@ -44,6 +47,19 @@ def _api() -> Any:
 def _propagator() -> Any:
     """The reader and writer of W3C's header."""
     return import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
+
+
+class TraceContext(NamedTuple):
+    """The values of both headers; ``""``: without it."""
+
+    traceparent: str = ""
+    tracestate: str = ""
+
+
+NO_TRACE: Final = TraceContext()
+
+_sent: Final = ContextVar("_sent", default=NO_TRACE)
+"""What the gateway has sent with the call that runs in this context, without OpenTelemetry."""
 
 
 class Verdict:
@@ -67,19 +83,20 @@ _UNTRACED: Final = Verdict()
 
 
 @contextmanager
-def span(policy: str, uid: str, traceparent: str) -> Iterator[Verdict]:
+def span(policy: str, uid: str, sent: TraceContext = NO_TRACE) -> Iterator[Verdict]:
     """The policy's span, current inside the block.
 
     Args:
         policy: its name.
         uid: the AdmissionRequest's.
-        traceparent: the gateway's, or ``""``. An unreadable one is ignored, as W3C requires.
+        sent: by the gateway. What cannot be read is ignored, as W3C requires.
     """
-    if not (traceparent or _is_set_up()) or _api() is None:
+    if not (sent.traceparent or _is_set_up()) or _api() is None:
+        _sent.set(sent)
         yield _UNTRACED
         return
     trace = _api()
-    parent = _propagator().extract({HEADER: traceparent})
+    parent = _propagator().extract({name: text for name, text in zip(HEADERS, sent, strict=True) if text})
     attributes = {"admission.policy": policy, "admission.uid": uid}
     tracer = trace.get_tracer(SCOPE)
     with tracer.start_as_current_span(
@@ -93,18 +110,29 @@ def span(policy: str, uid: str, traceparent: str) -> Iterator[Verdict]:
         yield Verdict(current)
 
 
-def current_traceparent() -> str:
-    """The caller's current trace context in W3C's form; ``""`` without one."""
+def current() -> TraceContext:
+    """The caller's current trace context; without OpenTelemetry, the gateway's."""
     if _api() is None:
-        return ""
+        return _sent.get()
     carrier: dict[str, str] = {}
     _propagator().inject(carrier)
-    return carrier.get(HEADER, "")
+    return TraceContext(*(carrier.get(name, "") for name in HEADERS))
 
 
-def traceparent_of(metadata: Sequence[tuple[str, str | bytes]] | None) -> str:
-    """The ``traceparent`` in a call's metadata; ``""`` without one."""
-    return next((str(value) for key, value in metadata or () if key == HEADER), "")
+def current_traceparent() -> str:
+    """The ``traceparent`` of the current span; ``""`` without one, or without OpenTelemetry."""
+    return "" if _api() is None else current().traceparent
+
+
+def add_metadata(call: worker_pb2.PolicyCall, metadata: Sequence[tuple[str, str | bytes]] | None) -> None:
+    """Put the trace context in the metadata of ``Review`` where that of a call on the stream is."""
+    sent = {key: str(value) for key, value in metadata or () if key in HEADERS}
+    call.traceparent, call.tracestate = (sent.get(name, "") for name in HEADERS)
+
+
+def sent_with(call: worker_pb2.PolicyCall) -> TraceContext:
+    """The trace context of a call."""
+    return TraceContext(call.traceparent, call.tracestate) if call.traceparent else NO_TRACE
 
 
 def _is_set_up() -> bool:

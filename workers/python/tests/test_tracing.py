@@ -56,24 +56,25 @@ def worker():
     return made
 
 
-async def _review(client, one, traceparent):
+async def _review(client, one, traceparent, tracestate=""):
     request = worker_pb2.ReviewRequest(call=one).SerializeToString()
     call = client.channel.unary_unary("/admission.worker.v1.Worker/Review", None, worker_pb2.ReviewResponse.FromString)
-    return (await call(request, metadata=(("traceparent", traceparent),))).outcome
+    return (await call(request, metadata=(("traceparent", traceparent), ("tracestate", tracestate)))).outcome
 
 
 @pytest.mark.parametrize("policy", ["plain", "async", "blocking"])
 async def test_the_span_is_a_child_of_the_gateways_on_both_calls(worker, exported, policy):
     """On Review the parent is metadata, on the stream a field; the span is current while the function runs."""
     async with connected(worker) as client:
-        unary = await _review(client, policy_call(policy, uid="u-1"), TRACEPARENT)
+        unary = await _review(client, policy_call(policy, uid="u-1"), TRACEPARENT, "a=1,b=2")
         calls = client.stream()
-        await calls.send(batch(policy_call(policy, uid="u-1", traceparent=TRACEPARENT)))
+        await calls.send(batch(policy_call(policy, uid="u-1", traceparent=TRACEPARENT, tracestate="a=1,b=2")))
         streamed = (await calls.rest())[1]
     spans = exported()
     assert [span.name for span in spans] == [f"admission.worker/{policy}"] * 2
     for span, outcome in zip(spans, (unary, streamed), strict=True):
         assert f"{span.parent.span_id:016x}" == PARENT
+        assert span.context.trace_state.to_header() == "a=1,b=2"
         assert outcome.deny.message == f"00-{TRACE}-{span.context.span_id:016x}-01"
         assert span.attributes == {
             "admission.policy": policy,
@@ -116,23 +117,24 @@ WITHOUT = """
 import sys
 sys.modules["opentelemetry"] = None
 from admission_worker import Worker, deny, tracing
-with tracing.span("p", "u", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01") as verdict:
+sent = tracing.TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+with tracing.span("p", "u", sent) as verdict:
     verdict.record("deny")
-    print(repr(tracing.current_traceparent()))
+    print(repr(tracing.current_traceparent()), tracing.current() == sent)
 """
 
 
 def test_a_worker_runs_without_opentelemetry():
     """A worker without OpenTelemetry starts and answers."""
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "''\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "'' True\n", "")
 
 
 UNTRACED = """
 import sys
 from admission_worker import Worker, deny, tracing
 for traceparent in ("", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"):
-    with tracing.span("p", "u", traceparent) as verdict:
+    with tracing.span("p", "u", tracing.TraceContext(traceparent)) as verdict:
         verdict.record("deny")
     print("opentelemetry" in sys.modules)
 """

@@ -8,6 +8,7 @@
 //! otherwise. Dropping that future drops the policy's, and cancels the request's token.
 
 use std::future::{Future, poll_fn};
+use std::mem::take;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -64,9 +65,8 @@ impl Judge {
         Self { worker, version, policies, message_bytes: limits.message_bytes, settings }
     }
 
-    /// Begins a call, with its document's JSON text, if it has one, and the gateway's `traceparent`. The timeout is left
-    /// to the caller.
-    pub(crate) fn begin(&self, call: PolicyCall, document: Option<Bytes>, traceparent: &str) -> Begun {
+    /// Begins a call, with its document's JSON text, if it has one. The timeout is left to the caller.
+    pub(crate) fn begin(&self, mut call: PolicyCall, document: Option<Bytes>) -> Begun {
         let Some(policy) = self.policies.get(&call.policy) else {
             let held: Vec<&str> = self.policies.keys().map(String::as_str).collect();
             let held = if held.is_empty() { "none".to_owned() } else { held.join(", ") };
@@ -80,12 +80,13 @@ impl Judge {
             uid: call.uid.clone(),
             message_bytes: self.message_bytes,
         };
+        let (traceparent, tracestate) = (take(&mut call.traceparent), take(&mut call.tracestate));
         let cancelled = CancellationToken::new();
         let (request, settings) = match self.read(policy, call, document, cancelled.clone()) {
             Ok(read) => read,
             Err((message, reason)) => return Begun::Known(invocation.failed(message, reason)),
         };
-        let span = Span::begin(&invocation.policy, &invocation.uid, traceparent);
+        let span = Span::begin(&invocation.policy, &invocation.uid, &traceparent, &tracestate);
         match caught(|| span.run(|| (policy.function)(request, settings))) {
             Ok(Returned::Answer(answer)) => Begun::Known(invocation.returned(answer, span)),
             Err(panic) => Begun::Known(invocation.returned(Err(panic), span)),

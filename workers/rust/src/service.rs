@@ -129,15 +129,17 @@ impl Service {
             return Err(Status::resource_exhausted(self.in_flight.refusal()));
         };
         let timeout = timeout_of(request.metadata())?;
-        let traceparent = request.metadata().get("traceparent").and_then(|value| value.to_str().ok());
-        let traceparent = traceparent.unwrap_or_default().to_owned();
+        let sent =
+            |name| request.metadata().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let (traceparent, tracestate) = (sent("traceparent"), sent("tracestate"));
         let mut call = request.into_inner().call.unwrap_or_default();
+        (call.traceparent, call.tracestate) = (traceparent, tracestate);
         // "document_index and timeout are not used here."
         let document = match call.document_source.take() {
             Some(DocumentSource::Document(document)) => Some(document),
             _ => None,
         };
-        let outcome = match self.judge.begin(call, document, &traceparent) {
+        let outcome = match self.judge.begin(call, document) {
             Begun::Known(outcome) => outcome,
             Begun::Waiting(waiting) => match timeout {
                 None => waiting.await,

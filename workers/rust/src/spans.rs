@@ -14,13 +14,14 @@ mod with_opentelemetry {
         SpanContext, SpanId, SpanKind, Status, TraceContextExt, TraceFlags, TraceId, TraceState, Tracer,
     };
     use opentelemetry::{Context, KeyValue, global};
+    use std::str::FromStr;
 
     /// The span of one call. The span of a cancelled call ends when it is dropped.
     pub(crate) struct Span(Context);
 
     impl Span {
-        pub(crate) fn begin(policy: &str, uid: &str, traceparent: &str) -> Self {
-            let parent = match remote(traceparent) {
+        pub(crate) fn begin(policy: &str, uid: &str, traceparent: &str, tracestate: &str) -> Self {
+            let parent = match remote(traceparent, tracestate) {
                 Some(parent) => Context::new().with_remote_span_context(parent),
                 None => Context::new(),
             };
@@ -65,7 +66,7 @@ mod with_opentelemetry {
 
     /// W3C Trace Context, section 3.2: `VERSION-TRACE_ID-PARENT_ID-FLAGS`, in lowercase hexadecimal. None for an invalid
     /// one: "if parsing fails, the vendor creates a new traceparent".
-    fn remote(traceparent: &str) -> Option<SpanContext> {
+    fn remote(traceparent: &str, tracestate: &str) -> Option<SpanContext> {
         let parts: Vec<&str> = traceparent.split('-').collect();
         let is_hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
@@ -79,7 +80,9 @@ mod with_opentelemetry {
         let trace = TraceId::from_hex(parts[1]).ok()?;
         let span = SpanId::from_hex(parts[2]).ok()?;
         let flags = TraceFlags::new(u8::from_str_radix(parts[3], 16).ok()?);
-        let context = SpanContext::new(trace, span, flags, true, TraceState::default());
+        // "If parsing tracestate fails, it is ignored": the trace goes on without it.
+        let state = TraceState::from_str(tracestate).unwrap_or_default();
+        let context = SpanContext::new(trace, span, flags, true, state);
         context.is_valid().then_some(context)
     }
 }
@@ -89,7 +92,7 @@ mod without {
     pub(crate) struct Span;
 
     impl Span {
-        pub(crate) fn begin(_policy: &str, _uid: &str, _traceparent: &str) -> Self {
+        pub(crate) fn begin(_policy: &str, _uid: &str, _traceparent: &str, _tracestate: &str) -> Self {
             Self
         }
 

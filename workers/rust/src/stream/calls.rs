@@ -150,8 +150,7 @@ impl Calls {
             self.outbox.put(id, late.outcome(version));
             return;
         }
-        let traceparent = call.traceparent.clone();
-        match self.judge.begin(call, document, &traceparent) {
+        match self.judge.begin(call, document) {
             Begun::Known(outcome) => self.outbox.put(id, if is_late() { late.outcome(version) } else { outcome }),
             Begun::Waiting(waiting) => {
                 let task = self.running.spawn(async move {

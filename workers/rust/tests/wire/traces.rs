@@ -11,6 +11,7 @@ use crate::client::contract::outcome::Verdict;
 use crate::client::{Client, calling, validating};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+const STATE: &str = "a=1,b=2";
 
 fn current_trace() -> String {
     Context::current().span().span_context().trace_id().to_string()
@@ -37,9 +38,10 @@ async fn a_policy_has_a_span_below_the_gateways() {
 
     let mut request = Request::new(ReviewRequest { call: Some(validating("traced", "{}")) });
     request.metadata_mut().insert("traceparent", PARENT.parse().unwrap());
+    request.metadata_mut().insert("tracestate", STATE.parse().unwrap());
     let mut traced = vec![client.try_review(request).await.unwrap()];
     let mut call = validating("traced-later", "{}");
-    call.traceparent = PARENT.to_owned();
+    (call.traceparent, call.tracestate) = (PARENT.to_owned(), STATE.to_owned());
     let mut stream = client.stream().await;
     stream.send(&[], vec![calling(1, call)]).await;
     traced.push(stream.next().await.unwrap().1);
@@ -53,6 +55,7 @@ async fn a_policy_has_a_span_below_the_gateways() {
     for policy in ["traced", "traced-later"] {
         let span = spans.iter().find(|span| span.name == format!("admission.worker/{policy}")).unwrap();
         assert_eq!(span.span_context.trace_id(), trace);
+        assert_eq!(span.span_context.trace_state().header(), STATE);
         assert_eq!(span.parent_span_id.to_string(), "b7ad6b7169203331");
         let attributes = ["admission.policy", "admission.uid", "admission.verdict"].map(|key| attribute(span, key));
         assert_eq!(attributes, [policy, "uid-of-the-test", "deny"]);

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n admission/worker/v1/worker.proto\x12\x13\x61\x64mission.worker.v1\x1a\x1egoogle/protobuf/duration.proto\"*\n\x0f\x44\x65scribeRequest\x12\x17\n\x0fgateway_version\x18\x01 \x01(\t\"m\n\x10\x44\x65scribeResponse\x12\x0e\n\x06worker\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x38\n\x08policies\x18\x03 \x03(\x0b\x32&.admission.worker.v1.PolicyDescription\"\xe4\x01\n\x11PolicyDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12*\n\x06phases\x18\x03 \x03(\x0e\x32\x1a.admission.worker.v1.Phase\x12*\n\x06inputs\x18\x04 \x01(\x0b\x32\x1a.admission.worker.v1.Claim\x12*\n\x06writes\x18\x05 \x01(\x0b\x32\x1a.admission.worker.v1.Claim\x12\x17\n\x0fsettings_schema\x18\x06 \x01(\x0c\x12\x13\n\x0b\x64\x65scription\x18\x07 \x01(\t\"\xb2\x01\n\x05\x43laim\x12;\n\neverything\x18\x01 \x01(\x0b\x32%.admission.worker.v1.Claim.EverythingH\x00\x12\x37\n\x08pointers\x18\x02 \x01(\x0b\x32#.admission.worker.v1.Claim.PointersH\x00\x1a\x0c\n\nEverything\x1a\x1c\n\x08Pointers\x12\x10\n\x08pointers\x18\x01 \x03(\tB\x07\n\x05\x63laim\";\n\x17ValidateSettingsRequest\x12\x0e\n\x06policy\x18\x01 \x01(\t\x12\x10\n\x08settings\x18\x02 \x01(\x0c\"`\n\x18ValidateSettingsResponse\x12\x32\n\x06\x65rrors\x18\x01 \x03(\x0b\x32\".admission.worker.v1.SettingsError\x12\x10\n\x08warnings\x18\x02 \x03(\t\"1\n\rSettingsError\x12\x0f\n\x07pointer\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\">\n\rReviewRequest\x12-\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1f.admission.worker.v1.PolicyCall\"?\n\x0eReviewResponse\x12-\n\x07outcome\x18\x01 \x01(\x0b\x32\x1c.admission.worker.v1.Outcome\"\xe8\x01\n\nPolicyCall\x12\x0e\n\x06policy\x18\x01 \x01(\t\x12)\n\x05phase\x18\x02 \x01(\x0e\x32\x1a.admission.worker.v1.Phase\x12\x10\n\x08settings\x18\x03 \x01(\x0c\x12\x12\n\x08\x64ocument\x18\x04 \x01(\x0cH\x00\x12\x18\n\x0e\x64ocument_index\x18\x05 \x01(\rH\x00\x12\x0b\n\x03uid\x18\x06 \x01(\t\x12\x13\n\x0btraceparent\x18\x07 \x01(\t\x12*\n\x07timeout\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationB\x11\n\x0f\x64ocument_source\"\xf7\x02\n\x07Outcome\x12+\n\x05\x61llow\x18\x01 \x01(\x0b\x32\x1a.admission.worker.v1.AllowH\x00\x12)\n\x04\x64\x65ny\x18\x02 \x01(\x0b\x32\x19.admission.worker.v1.DenyH\x00\x12/\n\x07\x66\x61ilure\x18\x03 \x01(\x0b\x32\x1c.admission.worker.v1.FailureH\x00\x12\x10\n\x08warnings\x18\x04 \x03(\t\x12M\n\x11\x61udit_annotations\x18\x05 \x03(\x0b\x32\x32.admission.worker.v1.Outcome.AuditAnnotationsEntry\x12-\n\x05\x63\x61\x63he\x18\x06 \x01(\x0b\x32\x1e.admission.worker.v1.CacheHint\x12\x0f\n\x07version\x18\x07 \x01(\t\x1a\x37\n\x15\x41uditAnnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07verdict\"P\n\x05\x41llow\x12\x14\n\njson_patch\x18\x01 \x01(\x0cH\x00\x12\x15\n\x0bmerge_patch\x18\x02 \x01(\x0cH\x00\x12\x10\n\x06object\x18\x03 \x01(\x0cH\x00\x42\x08\n\x06\x63hange\"x\n\x04\x44\x65ny\x12\x11\n\x04\x63ode\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x33\n\x07\x64\x65tails\x18\x04 \x01(\x0b\x32\".admission.worker.v1.StatusDetailsB\x07\n\x05_code\"\x96\x01\n\rStatusDetails\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x04 \x01(\t\x12\x30\n\x06\x63\x61uses\x18\x05 \x03(\x0b\x32 .admission.worker.v1.StatusCause\x12\x1b\n\x13retry_after_seconds\x18\x06 \x01(\x05\"=\n\x0bStatusCause\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\"N\n\x07\x46\x61ilure\x12\x0f\n\x07message\x18\x01 \x01(\t\x12\x32\n\x06reason\x18\x02 \x01(\x0e\x32\".admission.worker.v1.FailureReason\"\x84\x01\n\tCacheHint\x12:\n\x08no_store\x18\x01 \x01(\x0b\x32&.admission.worker.v1.CacheHint.NoStoreH\x00\x12(\n\x03ttl\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x1a\t\n\x07NoStoreB\x06\n\x04hint\"\x8f\x02\n\x13ReviewStreamRequest\x12\x11\n\tdocuments\x18\x01 \x03(\x0c\x12\x43\n\x05items\x18\x02 \x03(\x0b\x32\x34.admission.worker.v1.ReviewStreamRequest.RequestItem\x1a\x95\x01\n\x0bRequestItem\x12\n\n\x02id\x18\x01 \x01(\x04\x12/\n\x04\x63\x61ll\x18\x02 \x01(\x0b\x32\x1f.admission.worker.v1.PolicyCallH\x00\x12\x41\n\x06\x63\x61ncel\x18\x03 \x01(\x0b\x32/.admission.worker.v1.ReviewStreamRequest.CancelH\x00\x42\x06\n\x04item\x1a\x08\n\x06\x43\x61ncel\"\xa8\x01\n\x14ReviewStreamResponse\x12\x45\n\x05items\x18\x01 \x03(\x0b\x32\x36.admission.worker.v1.ReviewStreamResponse.ResponseItem\x1aI\n\x0cResponseItem\x12\n\n\x02id\x18\x01 \x01(\x04\x12-\n\x07outcome\x18\x02 \x01(\x0b\x32\x1c.admission.worker.v1.Outcome*H\n\x05Phase\x12\x15\n\x11PHASE_UNSPECIFIED\x10\x00\x12\x12\n\x0ePHASE_MUTATING\x10\x01\x12\x14\n\x10PHASE_VALIDATING\x10\x02*w\n\rFailureReason\x12\x1e\n\x1a\x46\x41ILURE_REASON_UNSPECIFIED\x10\x00\x12#\n\x1f\x46\x41ILURE_REASON_INVALID_SETTINGS\x10\x01\x12!\n\x1d\x46\x41ILURE_REASON_UNKNOWN_POLICY\x10\x02\x32\x8e\x03\n\x06Worker\x12W\n\x08\x44\x65scribe\x12$.admission.worker.v1.DescribeRequest\x1a%.admission.worker.v1.DescribeResponse\x12o\n\x10ValidateSettings\x12,.admission.worker.v1.ValidateSettingsRequest\x1a-.admission.worker.v1.ValidateSettingsResponse\x12Q\n\x06Review\x12\".admission.worker.v1.ReviewRequest\x1a#.admission.worker.v1.ReviewResponse\x12g\n\x0cReviewStream\x12(.admission.worker.v1.ReviewStreamRequest\x1a).admission.worker.v1.ReviewStreamResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n admission/worker/v1/worker.proto\x12\x13\x61\x64mission.worker.v1\x1a\x1egoogle/protobuf/duration.proto\"*\n\x0f\x44\x65scribeRequest\x12\x17\n\x0fgateway_version\x18\x01 \x01(\t\"m\n\x10\x44\x65scribeResponse\x12\x0e\n\x06worker\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x38\n\x08policies\x18\x03 \x03(\x0b\x32&.admission.worker.v1.PolicyDescription\"\xe4\x01\n\x11PolicyDescription\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12*\n\x06phases\x18\x03 \x03(\x0e\x32\x1a.admission.worker.v1.Phase\x12*\n\x06inputs\x18\x04 \x01(\x0b\x32\x1a.admission.worker.v1.Claim\x12*\n\x06writes\x18\x05 \x01(\x0b\x32\x1a.admission.worker.v1.Claim\x12\x17\n\x0fsettings_schema\x18\x06 \x01(\x0c\x12\x13\n\x0b\x64\x65scription\x18\x07 \x01(\t\"\xb2\x01\n\x05\x43laim\x12;\n\neverything\x18\x01 \x01(\x0b\x32%.admission.worker.v1.Claim.EverythingH\x00\x12\x37\n\x08pointers\x18\x02 \x01(\x0b\x32#.admission.worker.v1.Claim.PointersH\x00\x1a\x0c\n\nEverything\x1a\x1c\n\x08Pointers\x12\x10\n\x08pointers\x18\x01 \x03(\tB\x07\n\x05\x63laim\";\n\x17ValidateSettingsRequest\x12\x0e\n\x06policy\x18\x01 \x01(\t\x12\x10\n\x08settings\x18\x02 \x01(\x0c\"`\n\x18ValidateSettingsResponse\x12\x32\n\x06\x65rrors\x18\x01 \x03(\x0b\x32\".admission.worker.v1.SettingsError\x12\x10\n\x08warnings\x18\x02 \x03(\t\"1\n\rSettingsError\x12\x0f\n\x07pointer\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\">\n\rReviewRequest\x12-\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1f.admission.worker.v1.PolicyCall\"?\n\x0eReviewResponse\x12-\n\x07outcome\x18\x01 \x01(\x0b\x32\x1c.admission.worker.v1.Outcome\"\xfc\x01\n\nPolicyCall\x12\x0e\n\x06policy\x18\x01 \x01(\t\x12)\n\x05phase\x18\x02 \x01(\x0e\x32\x1a.admission.worker.v1.Phase\x12\x10\n\x08settings\x18\x03 \x01(\x0c\x12\x12\n\x08\x64ocument\x18\x04 \x01(\x0cH\x00\x12\x18\n\x0e\x64ocument_index\x18\x05 \x01(\rH\x00\x12\x0b\n\x03uid\x18\x06 \x01(\t\x12\x13\n\x0btraceparent\x18\x07 \x01(\t\x12\x12\n\ntracestate\x18\t \x01(\t\x12*\n\x07timeout\x18\x08 \x01(\x0b\x32\x19.google.protobuf.DurationB\x11\n\x0f\x64ocument_source\"\xf7\x02\n\x07Outcome\x12+\n\x05\x61llow\x18\x01 \x01(\x0b\x32\x1a.admission.worker.v1.AllowH\x00\x12)\n\x04\x64\x65ny\x18\x02 \x01(\x0b\x32\x19.admission.worker.v1.DenyH\x00\x12/\n\x07\x66\x61ilure\x18\x03 \x01(\x0b\x32\x1c.admission.worker.v1.FailureH\x00\x12\x10\n\x08warnings\x18\x04 \x03(\t\x12M\n\x11\x61udit_annotations\x18\x05 \x03(\x0b\x32\x32.admission.worker.v1.Outcome.AuditAnnotationsEntry\x12-\n\x05\x63\x61\x63he\x18\x06 \x01(\x0b\x32\x1e.admission.worker.v1.CacheHint\x12\x0f\n\x07version\x18\x07 \x01(\t\x1a\x37\n\x15\x41uditAnnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\t\n\x07verdict\"P\n\x05\x41llow\x12\x14\n\njson_patch\x18\x01 \x01(\x0cH\x00\x12\x15\n\x0bmerge_patch\x18\x02 \x01(\x0cH\x00\x12\x10\n\x06object\x18\x03 \x01(\x0cH\x00\x42\x08\n\x06\x63hange\"x\n\x04\x44\x65ny\x12\x11\n\x04\x63ode\x18\x01 \x01(\x05H\x00\x88\x01\x01\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x33\n\x07\x64\x65tails\x18\x04 \x01(\x0b\x32\".admission.worker.v1.StatusDetailsB\x07\n\x05_code\"\x96\x01\n\rStatusDetails\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05group\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x0b\n\x03uid\x18\x04 \x01(\t\x12\x30\n\x06\x63\x61uses\x18\x05 \x03(\x0b\x32 .admission.worker.v1.StatusCause\x12\x1b\n\x13retry_after_seconds\x18\x06 \x01(\x05\"=\n\x0bStatusCause\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x66ield\x18\x03 \x01(\t\"N\n\x07\x46\x61ilure\x12\x0f\n\x07message\x18\x01 \x01(\t\x12\x32\n\x06reason\x18\x02 \x01(\x0e\x32\".admission.worker.v1.FailureReason\"\x84\x01\n\tCacheHint\x12:\n\x08no_store\x18\x01 \x01(\x0b\x32&.admission.worker.v1.CacheHint.NoStoreH\x00\x12(\n\x03ttl\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationH\x00\x1a\t\n\x07NoStoreB\x06\n\x04hint\"\x8f\x02\n\x13ReviewStreamRequest\x12\x11\n\tdocuments\x18\x01 \x03(\x0c\x12\x43\n\x05items\x18\x02 \x03(\x0b\x32\x34.admission.worker.v1.ReviewStreamRequest.RequestItem\x1a\x95\x01\n\x0bRequestItem\x12\n\n\x02id\x18\x01 \x01(\x04\x12/\n\x04\x63\x61ll\x18\x02 \x01(\x0b\x32\x1f.admission.worker.v1.PolicyCallH\x00\x12\x41\n\x06\x63\x61ncel\x18\x03 \x01(\x0b\x32/.admission.worker.v1.ReviewStreamRequest.CancelH\x00\x42\x06\n\x04item\x1a\x08\n\x06\x43\x61ncel\"\xa8\x01\n\x14ReviewStreamResponse\x12\x45\n\x05items\x18\x01 \x03(\x0b\x32\x36.admission.worker.v1.ReviewStreamResponse.ResponseItem\x1aI\n\x0cResponseItem\x12\n\n\x02id\x18\x01 \x01(\x04\x12-\n\x07outcome\x18\x02 \x01(\x0b\x32\x1c.admission.worker.v1.Outcome*H\n\x05Phase\x12\x15\n\x11PHASE_UNSPECIFIED\x10\x00\x12\x12\n\x0ePHASE_MUTATING\x10\x01\x12\x14\n\x10PHASE_VALIDATING\x10\x02*w\n\rFailureReason\x12\x1e\n\x1a\x46\x41ILURE_REASON_UNSPECIFIED\x10\x00\x12#\n\x1f\x46\x41ILURE_REASON_INVALID_SETTINGS\x10\x01\x12!\n\x1d\x46\x41ILURE_REASON_UNKNOWN_POLICY\x10\x02\x32\x8e\x03\n\x06Worker\x12W\n\x08\x44\x65scribe\x12$.admission.worker.v1.DescribeRequest\x1a%.admission.worker.v1.DescribeResponse\x12o\n\x10ValidateSettings\x12,.admission.worker.v1.ValidateSettingsRequest\x1a-.admission.worker.v1.ValidateSettingsResponse\x12Q\n\x06Review\x12\".admission.worker.v1.ReviewRequest\x1a#.admission.worker.v1.ReviewResponse\x12g\n\x0cReviewStream\x12(.admission.worker.v1.ReviewStreamRequest\x1a).admission.worker.v1.ReviewStreamResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,10 +34,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_OUTCOME_AUDITANNOTATIONSENTRY']._loaded_options = None
   _globals['_OUTCOME_AUDITANNOTATIONSENTRY']._serialized_options = b'8\001'
-  _globals['_PHASE']._serialized_start=2688
-  _globals['_PHASE']._serialized_end=2760
-  _globals['_FAILUREREASON']._serialized_start=2762
-  _globals['_FAILUREREASON']._serialized_end=2881
+  _globals['_PHASE']._serialized_start=2708
+  _globals['_PHASE']._serialized_end=2780
+  _globals['_FAILUREREASON']._serialized_start=2782
+  _globals['_FAILUREREASON']._serialized_end=2901
   _globals['_DESCRIBEREQUEST']._serialized_start=89
   _globals['_DESCRIBEREQUEST']._serialized_end=131
   _globals['_DESCRIBERESPONSE']._serialized_start=133
@@ -61,35 +61,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REVIEWRESPONSE']._serialized_start=930
   _globals['_REVIEWRESPONSE']._serialized_end=993
   _globals['_POLICYCALL']._serialized_start=996
-  _globals['_POLICYCALL']._serialized_end=1228
-  _globals['_OUTCOME']._serialized_start=1231
-  _globals['_OUTCOME']._serialized_end=1606
-  _globals['_OUTCOME_AUDITANNOTATIONSENTRY']._serialized_start=1540
-  _globals['_OUTCOME_AUDITANNOTATIONSENTRY']._serialized_end=1595
-  _globals['_ALLOW']._serialized_start=1608
-  _globals['_ALLOW']._serialized_end=1688
-  _globals['_DENY']._serialized_start=1690
-  _globals['_DENY']._serialized_end=1810
-  _globals['_STATUSDETAILS']._serialized_start=1813
-  _globals['_STATUSDETAILS']._serialized_end=1963
-  _globals['_STATUSCAUSE']._serialized_start=1965
-  _globals['_STATUSCAUSE']._serialized_end=2026
-  _globals['_FAILURE']._serialized_start=2028
-  _globals['_FAILURE']._serialized_end=2106
-  _globals['_CACHEHINT']._serialized_start=2109
-  _globals['_CACHEHINT']._serialized_end=2241
-  _globals['_CACHEHINT_NOSTORE']._serialized_start=2224
-  _globals['_CACHEHINT_NOSTORE']._serialized_end=2233
-  _globals['_REVIEWSTREAMREQUEST']._serialized_start=2244
-  _globals['_REVIEWSTREAMREQUEST']._serialized_end=2515
-  _globals['_REVIEWSTREAMREQUEST_REQUESTITEM']._serialized_start=2356
-  _globals['_REVIEWSTREAMREQUEST_REQUESTITEM']._serialized_end=2505
-  _globals['_REVIEWSTREAMREQUEST_CANCEL']._serialized_start=2507
-  _globals['_REVIEWSTREAMREQUEST_CANCEL']._serialized_end=2515
-  _globals['_REVIEWSTREAMRESPONSE']._serialized_start=2518
-  _globals['_REVIEWSTREAMRESPONSE']._serialized_end=2686
-  _globals['_REVIEWSTREAMRESPONSE_RESPONSEITEM']._serialized_start=2613
-  _globals['_REVIEWSTREAMRESPONSE_RESPONSEITEM']._serialized_end=2686
-  _globals['_WORKER']._serialized_start=2884
-  _globals['_WORKER']._serialized_end=3282
+  _globals['_POLICYCALL']._serialized_end=1248
+  _globals['_OUTCOME']._serialized_start=1251
+  _globals['_OUTCOME']._serialized_end=1626
+  _globals['_OUTCOME_AUDITANNOTATIONSENTRY']._serialized_start=1560
+  _globals['_OUTCOME_AUDITANNOTATIONSENTRY']._serialized_end=1615
+  _globals['_ALLOW']._serialized_start=1628
+  _globals['_ALLOW']._serialized_end=1708
+  _globals['_DENY']._serialized_start=1710
+  _globals['_DENY']._serialized_end=1830
+  _globals['_STATUSDETAILS']._serialized_start=1833
+  _globals['_STATUSDETAILS']._serialized_end=1983
+  _globals['_STATUSCAUSE']._serialized_start=1985
+  _globals['_STATUSCAUSE']._serialized_end=2046
+  _globals['_FAILURE']._serialized_start=2048
+  _globals['_FAILURE']._serialized_end=2126
+  _globals['_CACHEHINT']._serialized_start=2129
+  _globals['_CACHEHINT']._serialized_end=2261
+  _globals['_CACHEHINT_NOSTORE']._serialized_start=2244
+  _globals['_CACHEHINT_NOSTORE']._serialized_end=2253
+  _globals['_REVIEWSTREAMREQUEST']._serialized_start=2264
+  _globals['_REVIEWSTREAMREQUEST']._serialized_end=2535
+  _globals['_REVIEWSTREAMREQUEST_REQUESTITEM']._serialized_start=2376
+  _globals['_REVIEWSTREAMREQUEST_REQUESTITEM']._serialized_end=2525
+  _globals['_REVIEWSTREAMREQUEST_CANCEL']._serialized_start=2527
+  _globals['_REVIEWSTREAMREQUEST_CANCEL']._serialized_end=2535
+  _globals['_REVIEWSTREAMRESPONSE']._serialized_start=2538
+  _globals['_REVIEWSTREAMRESPONSE']._serialized_end=2706
+  _globals['_REVIEWSTREAMRESPONSE_RESPONSEITEM']._serialized_start=2633
+  _globals['_REVIEWSTREAMRESPONSE_RESPONSEITEM']._serialized_end=2706
+  _globals['_WORKER']._serialized_start=2904
+  _globals['_WORKER']._serialized_end=3302
 # @@protoc_insertion_point(module_scope)

@@ -115,7 +115,7 @@ class ReviewResponse(_message.Message):
     def __init__(self, outcome: _Optional[_Union[Outcome, _Mapping]] = ...) -> None: ...
 
 class PolicyCall(_message.Message):
-    __slots__ = ("policy", "phase", "settings", "document", "document_index", "uid", "traceparent", "timeout")
+    __slots__ = ("policy", "phase", "settings", "document", "document_index", "uid", "traceparent", "tracestate", "timeout")
     POLICY_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     SETTINGS_FIELD_NUMBER: _ClassVar[int]
@@ -123,6 +123,7 @@ class PolicyCall(_message.Message):
     DOCUMENT_INDEX_FIELD_NUMBER: _ClassVar[int]
     UID_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    TRACESTATE_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     policy: str
     phase: Phase
@@ -131,8 +132,9 @@ class PolicyCall(_message.Message):
     document_index: int
     uid: str
     traceparent: str
+    tracestate: str
     timeout: _duration_pb2.Duration
-    def __init__(self, policy: _Optional[str] = ..., phase: _Optional[_Union[Phase, str]] = ..., settings: _Optional[bytes] = ..., document: _Optional[bytes] = ..., document_index: _Optional[int] = ..., uid: _Optional[str] = ..., traceparent: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, policy: _Optional[str] = ..., phase: _Optional[_Union[Phase, str]] = ..., settings: _Optional[bytes] = ..., document: _Optional[bytes] = ..., document_index: _Optional[int] = ..., uid: _Optional[str] = ..., traceparent: _Optional[str] = ..., tracestate: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Outcome(_message.Message):
     __slots__ = ("allow", "deny", "failure", "warnings", "audit_annotations", "cache", "version")

@@ -17,27 +17,33 @@ import java.util.Map;
 final class OpenTelemetryTracing implements Tracing {
     private static final String TRACEPARENT = "traceparent";
 
-    /** The contract has this header only. */
-    private static final TextMapGetter<String> HEADER =
+    private static final String TRACESTATE = "tracestate";
+
+    /** The contract has these headers only. */
+    private static final TextMapGetter<Tracing.Sent> HEADERS =
             new TextMapGetter<>() {
                 @Override
                 @SuppressWarnings("deprecation") // abstract, so it must be implemented
-                public Iterable<String> keys(String traceparent) {
-                    return List.of(TRACEPARENT);
+                public Iterable<String> keys(Tracing.Sent sent) {
+                    return List.of(TRACEPARENT, TRACESTATE);
                 }
 
                 @Override
-                public String get(String traceparent, String name) {
-                    return name.equals(TRACEPARENT) ? traceparent : null;
+                public String get(Tracing.Sent sent, String name) {
+                    return switch (name) {
+                        case TRACEPARENT -> sent.traceparent();
+                        case TRACESTATE -> sent.tracestate().isEmpty() ? null : sent.tracestate();
+                        default -> null;
+                    };
                 }
             };
 
     @Override
-    public Tracing.Span start(String policy, Map<String, String> attributes, String traceparent) {
+    public Tracing.Span start(String policy, Map<String, String> attributes, Tracing.Sent sent) {
         // The contract requires W3C Trace Context, independent of the program's propagators.
         Context parent =
                 W3CTraceContextPropagator.getInstance()
-                        .extract(Context.root(), traceparent, HEADER);
+                        .extract(Context.root(), sent, HEADERS);
         SpanBuilder builder =
                 GlobalOpenTelemetry.getTracer("dev.admissiongateway.worker")
                         .spanBuilder("admission.worker/" + policy)

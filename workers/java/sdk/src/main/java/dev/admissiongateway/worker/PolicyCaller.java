@@ -68,9 +68,8 @@ final class PolicyCaller {
      *
      * @param call whose document and timeout the receiver has handled
      * @param document JSON text; null: the call has none
-     * @param traceparent of the gateway's span; empty: none
      */
-    record ReceivedCall(PolicyCall call, ByteString document, String traceparent) {}
+    record ReceivedCall(PolicyCall call, ByteString document) {}
 
     /**
      * Starts a call.

@@ -110,7 +110,8 @@ final class PolicyTask implements Runnable {
         try {
             Object settings = caller.settingsOf(policy, call);
             Request request = new Request(received.document(), call.getUid(), context);
-            span = caller.tracing().start(policy.name(), attributes(), received.traceparent());
+            Tracing.Sent sent = new Tracing.Sent(call.getTraceparent(), call.getTracestate());
+            span = caller.tracing().start(policy.name(), attributes(), sent);
             span.during(() -> invoke(request, settings));
         } catch (InvalidSettingsException error) {
             end(invalidSettings(error));

@@ -158,7 +158,7 @@ final class ReviewStream extends ServerCall.Listener<Methods.Received<ReviewStre
         opened.context()
                 .addListener(gone -> expire(opened, gone.cancellationCause()), Runnable::run);
         PolicyCaller.ReceivedCall received =
-                new PolicyCaller.ReceivedCall(call, document, call.getTraceparent());
+                new PolicyCaller.ReceivedCall(call, document);
         service.caller().begin(received, opened.context(), outcome -> end(opened, outcome));
     }
 

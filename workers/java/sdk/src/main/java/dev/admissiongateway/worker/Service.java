@@ -48,6 +48,9 @@ record Service(
     private static final Metadata.Key<String> TRACEPARENT =
             Metadata.Key.of("traceparent", Metadata.ASCII_STRING_MARSHALLER);
 
+    private static final Metadata.Key<String> TRACESTATE =
+            Metadata.Key.of("tracestate", Metadata.ASCII_STRING_MARSHALLER);
+
     ServerServiceDefinition definition() {
         return ServerServiceDefinition.builder(Methods.SERVICE)
                 .addMethod(Methods.DESCRIBE, new UnaryCalls<>(traffic, this::describe))
@@ -96,13 +99,16 @@ record Service(
             reply.refuse(Status.RESOURCE_EXHAUSTED.withDescription(inFlight.refusal()));
             return;
         }
-        PolicyCall call = request.getCall();
+        PolicyCall call =
+                request.getCall().toBuilder()
+                        .setTraceparent(sent(headers, TRACEPARENT))
+                        .setTracestate(sent(headers, TRACESTATE))
+                        .build();
         // "document_index and timeout are not used here."
         ByteString document = call.hasDocument() ? call.getDocument() : null;
-        String traceparent = headers.containsKey(TRACEPARENT) ? headers.get(TRACEPARENT) : "";
         Context.CancellableContext context = Context.current().withCancellation();
         caller.begin(
-                new PolicyCaller.ReceivedCall(call, document, traceparent),
+                new PolicyCaller.ReceivedCall(call, document),
                 context,
                 outcome -> {
                     inFlight.leave();
@@ -113,6 +119,12 @@ record Service(
                         reply.send(ReviewResponse.newBuilder().setOutcome(outcome).build());
                     }
                 });
+    }
+
+    /** A header of the trace context; empty without one. */
+    private static String sent(Metadata headers, Metadata.Key<String> name) {
+        String found = headers.get(name);
+        return found == null ? "" : found;
     }
 
     private ServerCall.Listener<Methods.Received<ReviewStreamRequest>> reviewStream(

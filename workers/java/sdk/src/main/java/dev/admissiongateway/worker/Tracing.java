@@ -8,7 +8,7 @@ import java.util.Map;
  */
 interface Tracing {
     /** Does nothing: there is no OpenTelemetry. */
-    Tracing NONE = (policy, attributes, traceparent) -> Span.NONE;
+    Tracing NONE = (policy, attributes, sent) -> Span.NONE;
 
     /** Chosen once, by the presence of the library. */
     static Tracing found() {
@@ -25,9 +25,17 @@ interface Tracing {
      *
      * @param policy its name
      * @param attributes that are known at the start
-     * @param traceparent of the span's parent (W3C Trace Context); empty: none
+     * @param sent by the gateway
      */
-    Span start(String policy, Map<String, String> attributes, String traceparent);
+    Span start(String policy, Map<String, String> attributes, Sent sent);
+
+    /**
+     * W3C Trace Context, of the span's parent.
+     *
+     * @param traceparent empty: none
+     * @param tracestate empty: none
+     */
+    record Sent(String traceparent, String tracestate) {}
 
     /** A started span. */
     interface Span {

@@ -17,6 +17,7 @@ import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import io.grpc.stub.ClientCalls;
+import io.opentelemetry.api.trace.Span;
 
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -427,17 +428,27 @@ class ReviewTest {
                 new Worker("w", "1")
                         .register(
                                 Policy.validating("trace")
-                                        .judge(request -> Answer.deny(Tracing.current())));
+                                        .judge(request -> Answer.deny(Tracing.current() + state())));
         try (ServedWorker over = ServedWorker.serve(traced)) {
             PolicyCall call = ServedWorker.validating("trace").build();
-            assertEquals(traceparent, over.review(call, traceparent).getDeny().getMessage());
+            assertEquals(traceparent + "1", over.review(call, traceparent).getDeny().getMessage());
             assertEquals("", over.review(call).getDeny().getMessage());
             assertEquals("", over.review(call, "nonsense").getDeny().getMessage());
             StreamClient stream =
                     over.stream()
-                            .call(1, ServedWorker.validating("trace").setTraceparent(traceparent));
-            assertEquals(traceparent, stream.only(1).getDeny().getMessage());
+                            .call(
+                                    1,
+                                    ServedWorker.validating("trace")
+                                            .setTraceparent(traceparent)
+                                            .setTracestate("a=1,b=2"));
+            assertEquals(traceparent + "1", stream.only(1).getDeny().getMessage());
             stream.cancelStream();
         }
+    }
+
+    /** The value of "a" in the current tracestate. */
+    private static String state() {
+        String found = Span.current().getSpanContext().getTraceState().get("a");
+        return found == null ? "" : found;
     }
 }

@@ -155,6 +155,7 @@ final class ServedWorker implements AutoCloseable {
     Outcome review(PolicyCall call, String traceparent) {
         Metadata headers = new Metadata();
         headers.put(Metadata.Key.of("traceparent", Metadata.ASCII_STRING_MARSHALLER), traceparent);
+        headers.put(Metadata.Key.of("tracestate", Metadata.ASCII_STRING_MARSHALLER), "a=1,b=2");
         ReviewRequest request = ReviewRequest.newBuilder().setCall(call).build();
         return ClientCalls.blockingUnaryCall(
                         ClientInterceptors.intercept(
