@@ -21,6 +21,16 @@ class Kind(Enum):
     HISTOGRAM = "histogram"
 
 
+class Combination(Enum):
+    """What the value of a gauge is, of several processes of one gateway."""
+
+    SUM = "sum"
+    MAX = "max"
+    MIN = "min"
+    EACH = "each"
+    """Each process has its own, with a label ``process``."""
+
+
 CONFIGURED: Final = None
 """Stands for the values of a label that are names of the configuration. All others are listed."""
 
@@ -45,6 +55,8 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     labels: Mapping[str, Iterable[str] | None]
     of: Callable[[Policy], bool] = always
     starts: Callable[[Policy | None], Iterable[str]] | None = None
+    combined: Combination = Combination.SUM
+    """Of a gauge; counters and histograms are summed."""
 
 
 class Events(Protocol):

@@ -12,7 +12,7 @@ from gateway.engine.decision import Outcome
 from gateway.engine.plan import UnavailableReason
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
-from gateway.telemetry.events import CONFIGURED, Kind, Metric, always
+from gateway.telemetry.events import CONFIGURED, Combination, Kind, Metric, always
 from gateway.telemetry.labels import (
     LIMIT_OF,
     CacheEvent,
@@ -133,8 +133,9 @@ def _counter(
     return Metric(name=name, text=text, labels=labels, of=of, starts=starts)
 
 
-def _gauge(name: str, text: str, **labels: Iterable[str] | None) -> Metric:
-    return Metric(name=name, text=text, kind=Kind.GAUGE, labels=labels)
+def _gauge(name: str, text: str, *, combined: Combination = Combination.SUM, **labels: Iterable[str] | None) -> Metric:
+    """A gauge. ``combined``: with several processes; most measure what each process has for itself."""
+    return Metric(name=name, text=text, kind=Kind.GAUGE, labels=labels, combined=combined)
 
 
 # ------------------------------------------------------------------------------------------------------- reviews
@@ -225,7 +226,9 @@ CACHE_SEAL_FAILURES: Final = _counter(
     "Entries of Redis that cannot be opened with this gateway's keys: altered, moved or forged.",
 )
 CACHE_REDIS_ERRORS: Final = _counter("cache_redis_errors_total", "Errors of Redis, by reason.", reason=REDIS_ERRORS)
-CACHE_REDIS_SKIPPED: Final = _gauge("cache_redis_skipped", "Whether Redis is skipped after repeated errors.")
+CACHE_REDIS_SKIPPED: Final = _gauge(
+    "cache_redis_skipped", "Whether Redis is skipped after repeated errors.", combined=Combination.MAX
+)
 
 # --------------------------------------------------------------------------------------------------- the workers
 
@@ -239,11 +242,13 @@ QUEUE_LENGTH: Final = _gauge(
     "queue_length",
     "Calls in a worker's queue, of all gateways: waiting and in progress.",
     worker=CONFIGURED,
+    combined=Combination.MAX,
 )
 QUEUE_OLDEST_SECONDS: Final = _gauge(
     "queue_oldest_seconds",
     "Age of the oldest call in a worker's queue that this process has seen.",
     worker=CONFIGURED,
+    combined=Combination.MAX,
 )
 HOOK_PROCESSES: Final = _gauge("hook_processes", "Running processes of a hook.", worker=CONFIGURED)
 
@@ -263,7 +268,9 @@ CONNECTIONS_ENDED: Final = _counter(
     "connections_ended_total", "Connections that a reply with Connection: close ended.", reason=(DRAIN, MAX_AGE)
 )
 CERTIFICATE_EXPIRATION: Final = _gauge(
-    "certificate_expiration_timestamp_seconds", "Unix time at which the TLS certificate of new connections expires."
+    "certificate_expiration_timestamp_seconds",
+    "Unix time at which the TLS certificate of new connections expires.",
+    combined=Combination.MIN,
 )
 CERTIFICATE_RELOADS: Final = _counter(
     "certificate_reloads_total", "Changes of the TLS certificate's files that were read.", result=("invalid", "loaded")
@@ -273,16 +280,21 @@ CREDENTIAL_RELOADS: Final = _counter(
     "Changes of the files with clients' credentials that were read.",
     result=("invalid", "loaded"),
 )
-CONFIGURATION_ERRORS: Final = _gauge("configuration_errors", "Errors in the configuration that was read last.")
+CONFIGURATION_ERRORS: Final = _gauge(
+    "configuration_errors", "Errors in the configuration that was read last.", combined=Combination.MAX
+)
 CONFIGURATION_RELOADS: Final = _counter(
     "configuration_reloads_total", "Changes of the configuration that were read.", result=RELOADS
 )
 LAST_RELOAD_SUCCESSFUL: Final = _gauge(
     "configuration_last_reload_successful",
     "Whether the configuration read last is served; 0: the last good configuration is served instead.",
+    combined=Combination.MIN,
 )
 CONFIGURATION_LOADED: Final = _gauge(
-    "configuration_loaded_timestamp_seconds", "Unix time at which the served configuration was read."
+    "configuration_loaded_timestamp_seconds",
+    "Unix time at which the served configuration was read.",
+    combined=Combination.MIN,
 )
 
 LOG_LINES_DROPPED: Final = _counter(
@@ -294,6 +306,7 @@ DEGRADED_POLICIES: Final = _gauge(
     "Policies that cannot be called as configured: their last good version is called, or they fail.",
     reason=UnavailableReason,
     effect=(FAILURE, LAST_GOOD),
+    combined=Combination.MAX,
 )
 
 # ---------------------------------------------------------------------------------------------- who has which
@@ -348,11 +361,16 @@ CLUSTER_LOOKUPS: Final = _counter(
     result=("failed", "found", "limited"),
 )
 CLUSTER_WATCH_OPEN: Final = _gauge(
-    "cluster_watch_open", "Whether all watches of the Kubernetes API are open: what is known is up to date."
+    "cluster_watch_open",
+    "Whether all watches of the Kubernetes API are open: what is known is up to date.",
+    combined=Combination.MIN,
 )
 
 REGISTRATION_STATE: Final = _gauge(
-    "registration_state", "1 for the state of the registration, as this replica sees it.", state=RegistrationState
+    "registration_state",
+    "1 for the state of the registration, as this replica sees it.",
+    state=RegistrationState,
+    combined=Combination.MAX,
 )
 
 CLUSTER: Final = (CLUSTER_LOOKUPS, CLUSTER_WATCH_OPEN, REGISTRATION_STATE)
@@ -361,11 +379,13 @@ CLUSTER: Final = (CLUSTER_LOOKUPS, CLUSTER_WATCH_OPEN, REGISTRATION_STATE)
 WEBHOOK_PROBE_SUCCESS: Final = _gauge(
     "webhook_probe_success",
     "Whether the API server can call this gateway's Service, by the last probe with the registered caBundles.",
+    combined=Combination.MIN,
 )
 WEBHOOK_CERTIFICATE_EXPIRATION: Final = Metric(
     name="webhook_certificate_expiration_timestamp_seconds",
     text="Unix time at which the certificate that the Service shows expires, and the registered CA that issued it.",
     kind=Kind.GAUGE,
+    combined=Combination.MIN,
     labels={"role": ("ca", "leaf")},
     starts=lambda _policy: (),
 )
