@@ -47,12 +47,13 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._take: Take | None = None
-        self._paused = False
+        self._paused = True
 
     async def open(self, take: Take) -> tuple[str, int]:
         """See ConnectionSource."""
         self._sockets = await listening_sockets(self._host, self._port, self._backlog)
         self._take = take
+        self._paused = True
         self.resume()
         name = self._sockets[0].getsockname()
         return name[0], name[1]
@@ -72,6 +73,8 @@ class Acceptor:
 
     def resume(self) -> None:
         """Accept, again."""
+        if not self._paused:
+            return
         self._paused = False
         for listening in self._sockets:
             self._loop.add_reader(listening.fileno(), self._accept, listening)
