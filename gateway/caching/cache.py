@@ -22,7 +22,7 @@ from gateway.caching.purges import Purges
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import CallWaiter, PolicyCaller
 from gateway.engine.verdicts import Verdict
-from gateway.policies.model import Cache, Phase, Policy
+from gateway.policies.model import Cache, Phase
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import CacheEvent, LookupResult
 from gateway.telemetry.table import CACHE_EVENTS, CACHE_LOOKUPS, CACHE_PURGED_POLICIES
@@ -125,8 +125,10 @@ class VerdictCache:
 
     # ------------------------------------------------------------------------------------------- for callers
 
-    def count_lookup(self, policy: Policy, result: LookupResult) -> None:
-        """Count the result of a lookup for this policy."""
+    def count_lookup(self, call: PolicyCall, result: LookupResult) -> None:
+        """Count the result of the lookup for this call, and write it down in the call."""
+        call.lookup = result
+        policy = call.policy
         self._events.count(CACHE_LOOKUPS, policy.phase, policy.qualified_name, result)
 
     def peek(self, cache_key: bytes, cache: Cache) -> CachedVerdict | None:

@@ -43,7 +43,7 @@ class CachingCaller:
         if kept is None or not kept.fresh:
             self._last = call, cache_key
             return None
-        self._cache.count_lookup(call.policy, LookupResult.MEMORY)
+        self._cache.count_lookup(call, LookupResult.MEMORY)
         return kept.verdict, Origin(source=Source.MEMORY, age=kept.age)
 
     def call(self, call: PolicyCall, waiter: CallWaiter) -> Callable[[], object]:
@@ -51,7 +51,7 @@ class CachingCaller:
         if call.cache is None:
             return self._workers.call(call, waiter)
         if not self._workers.settled(call):
-            self._cache.count_lookup(call.policy, LookupResult.BYPASS)
+            self._cache.count_lookup(call, LookupResult.BYPASS)
             return self._workers.call(call, waiter)
         cache_key = self._cache_key(call)
         flight = self._cache.flights.get(cache_key) or Flight(self._cache, cache_key)

@@ -234,7 +234,7 @@ class Flight:
         self._count(call, LookupResult.STALE if call in self._stale else LookupResult.MISS)
 
     def _count(self, call: PolicyCall, result: LookupResult) -> None:
-        self._store.count_lookup(call.policy, result)
+        self._store.count_lookup(call, result)
 
 
 def _cache(call: PolicyCall) -> Cache:

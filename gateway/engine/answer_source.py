@@ -39,5 +39,17 @@ class Origin(Struct, frozen=True, kw_only=True):
     age: float = 0.0
 
 
+class CallRecord(Struct, frozen=True, kw_only=True):
+    """One call: when it was made and answered, on the driver's clock, and what the cache had for it.
+
+    ``answered_at`` is None if no answer came in time. ``lookup`` is the result of the cache lookup
+    (``gateway.telemetry.labels.LookupResult``), "" if the cache was not asked.
+    """
+
+    called_at: float
+    answered_at: float | None
+    lookup: str = ""
+
+
 CALLED: Final = Origin(source=Source.CALLED)
 """The origin of an answer that the worker gave to this call."""

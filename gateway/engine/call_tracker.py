@@ -22,9 +22,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gateway.documents.documents import Document
-from gateway.engine.answer_source import CALLED, Origin, Source
+from gateway.engine.answer_source import CALLED, CallRecord, Origin, Source
 from gateway.engine.deadlines import Budget
-from gateway.engine.memo import Fallback, Memo
+from gateway.engine.memo import Fallback, Memo, MemoEntry
 from gateway.engine.plan import Member
 from gateway.engine.policy_call import CacheKey, PolicyCall, PolicyInvocation
 from gateway.engine.verdicts import Answer, Failure, Verdict
@@ -41,12 +41,14 @@ _SHARED: Final = Origin(source=Source.SHARED)
 class InvocationResult(Struct, frozen=True, kw_only=True):
     """The answer for a turn, before any change is applied.
 
-    ``instead_of`` is the failure that a stale verdict replaces; ``prefetched``: the call was made before the turn.
+    ``call`` is the call behind it, None if none was made. ``instead_of`` is the failure that a stale verdict replaces;
+    ``prefetched``: the call was made before the turn.
     """
 
     invocation: PolicyInvocation
     answer: Answer
     origin: Origin
+    call: CallRecord | None = None
     instead_of: Failure | None = None
     prefetched: bool = False
 
@@ -79,11 +81,9 @@ class CallTracker(Struct, eq=False):
         key = invocation.key = None if effects else _key(invocation.member, document)
         known = self.memo.entries.get(key)
         if known is not None:
-            return InvocationResult(
-                invocation=invocation, answer=known.verdict, origin=known.use(), prefetched=known.prefetched
-            )
+            return _known(invocation, known)
         if now >= self.budget.ends:
-            return self._failed(invocation, self.budget.before_call(), NO_CALL, now)
+            return self._failed(invocation, self.budget.before_call(), NO_CALL, None, now)
         same = self.memo.shared.get(key)
         if same is None or not _follow(same, invocation):
             self._made(invocation.member, document, invocation.deadline, key, now).invocations.append(invocation)
@@ -148,18 +148,21 @@ class CallTracker(Struct, eq=False):
         if not self.memo.take(call):
             return []
         if isinstance(answer, Failure):
-            return self._close_failed(call, answer, origin, now)
+            return self._close_failed(call, answer, origin, now, now)
         results = []
+        record = CallRecord(called_at=call.called_at, answered_at=now, lookup=call.lookup)
         for invocation in call.invocations:
             source = origin if invocation is call.invocations[0] else replace(origin, source=Source.SHARED)
             if now > invocation.deadline:
-                results.append(self._failed(invocation, self.budget.worker_timeout(invocation), source, now))
+                results.append(self._failed(invocation, self.budget.worker_timeout(invocation), source, record, now))
             else:
                 results.append(
-                    InvocationResult(invocation=invocation, answer=answer, origin=source, prefetched=call.prefetched)
+                    InvocationResult(
+                        invocation=invocation, answer=answer, origin=source, call=record, prefetched=call.prefetched
+                    )
                 )
         # Only now: the memo must not have the verdict while ``_failed`` runs for turns past their deadline.
-        self.memo.keep(call, answer, origin)
+        self.memo.keep(call, answer, origin, record)
         return results
 
     def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin, now: float) -> None:
@@ -189,7 +192,9 @@ class CallTracker(Struct, eq=False):
         new.clear()
         self.claims.clear()
 
-    def _close_failed(self, call: PolicyCall, failure: Failure, origin: Origin, now: float) -> list[InvocationResult]:
+    def _close_failed(
+        self, call: PolicyCall, failure: Failure, origin: Origin, answered_at: float | None, now: float
+    ) -> list[InvocationResult]:
         timed_out = failure.reason is Reason.WORKER_TIMEOUT
         if call.prefetched:
             return self._retry(call, None if timed_out else failure, now)
@@ -198,10 +203,11 @@ class CallTracker(Struct, eq=False):
             # The transport has the same deadline and may notice first. Only the engine knows whether the policy's
             # timeout or the review's budget ended.
             failure = self.budget.worker_timeout(caller, otherwise=failure)
-        result = [self._failed(caller, failure, origin, now)]
+        record = CallRecord(called_at=call.called_at, answered_at=answered_at, lookup=call.lookup)
+        result = [self._failed(caller, failure, origin, record, now)]
         for invocation in followers:
             if invocation.deadline <= now:
-                result.append(self._failed(invocation, self.budget.worker_timeout(invocation), _SHARED, now))
+                result.append(self._failed(invocation, self.budget.worker_timeout(invocation), _SHARED, record, now))
             else:
                 self._open(invocation, now)
         return result
@@ -209,27 +215,35 @@ class CallTracker(Struct, eq=False):
     def _retry(self, prefetched: PolicyCall, failure: Failure | None, now: float) -> list[InvocationResult]:
         """A prefetched call has failed (None: its time ended) while turns followed it."""
         result = []
+        answered_at = None if failure is None else now
+        record = CallRecord(called_at=prefetched.called_at, answered_at=answered_at, lookup=prefetched.lookup)
         for invocation in prefetched.invocations:
             serial = invocation.called_at + (now - prefetched.called_at)
             if failure is not None and serial < invocation.deadline:
                 invocation.deadline, invocation.failure = serial, failure
             if invocation.deadline <= now:
-                result.append(self._failed(invocation, self.budget.worker_timeout(invocation), CALLED, now))
+                result.append(self._failed(invocation, self.budget.worker_timeout(invocation), CALLED, record, now))
             else:
                 self._open(invocation, now)
         return result
 
-    def _failed(self, invocation: PolicyInvocation, failure: Failure, origin: Origin, now: float) -> InvocationResult:
+    def _failed(
+        self,
+        invocation: PolicyInvocation,
+        failure: Failure,
+        origin: Origin,
+        call: CallRecord | None,
+        now: float,
+    ) -> InvocationResult:
         known = self.memo.entries.get(invocation.key)
         if known is not None:
-            return InvocationResult(
-                invocation=invocation, answer=known.verdict, origin=known.use(), prefetched=known.prefetched
-            )
+            return _known(invocation, known)
         fallback = self.memo.fallbacks.get(invocation.key)
         if fallback is None:
-            return InvocationResult(invocation=invocation, answer=failure, origin=origin)
+            return InvocationResult(invocation=invocation, answer=failure, origin=origin, call=call)
+        origin = fallback.origin_at(now)
         return InvocationResult(
-            invocation=invocation, answer=fallback.verdict, origin=fallback.origin_at(now), instead_of=failure
+            invocation=invocation, answer=fallback.verdict, origin=origin, call=call, instead_of=failure
         )
 
     def _expire(self, call: PolicyCall, now: float) -> list[InvocationResult]:
@@ -239,18 +253,33 @@ class CallTracker(Struct, eq=False):
                 self.cancels.append(call)
             if call.prefetched:
                 return self._retry(call, None, now)
-            return self._close_failed(call, self.budget.worker_timeout(call.invocations[0]), CALLED, now)
+            return self._close_failed(call, self.budget.worker_timeout(call.invocations[0]), CALLED, None, now)
         late = [invocation for invocation in call.invocations if invocation.deadline <= now]
         if not late:
             return []
         for invocation in late:
             call.invocations.remove(invocation)
         self._drop_unwanted(call)
-        return [self._failed(invocation, self.budget.worker_timeout(invocation), _SHARED, now) for invocation in late]
+        record = CallRecord(called_at=call.called_at, answered_at=None, lookup=call.lookup)
+        return [
+            self._failed(invocation, self.budget.worker_timeout(invocation), _SHARED, record, now)
+            for invocation in late
+        ]
 
     def _drop_unwanted(self, call: PolicyCall) -> None:
         if not call.wanted and self.memo.take(call):
             self.cancels.append(call)
+
+
+def _known(invocation: PolicyInvocation, entry: MemoEntry) -> InvocationResult:
+    """The result of a turn whose verdict the memo has."""
+    return InvocationResult(
+        invocation=invocation,
+        answer=entry.verdict,
+        origin=entry.use(),
+        call=entry.call,
+        prefetched=entry.prefetched,
+    )
 
 
 def _follow(call: PolicyCall, invocation: PolicyInvocation) -> bool:

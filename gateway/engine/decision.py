@@ -1,7 +1,7 @@
 """The record of a review: what matched, was called, answered and changed, and the response.
 
-Logs, metrics, spans and the command line all read this record. It is complete when it is made and never changed
-afterwards. Times are seconds on the driver's clock; only differences between them have a meaning.
+Logs, metrics, spans and the command line all read this record. It is complete when its observers get it, and never
+changed afterwards. Times are seconds on the driver's clock; only differences between them have a meaning.
 """
 
 from functools import cached_property
@@ -35,16 +35,38 @@ class Outcome(StrEnum):
     """No worker denied, but a policy with failurePolicy Fail failed."""
 
 
+class TimeLedger(Struct, eq=False, kw_only=True):
+    """When each stage of a review ended, between ``Decision.started`` and the end of its budget.
+
+    The engine has no clock, so it cannot see a stage between two of its events: whoever passes on to the next stage
+    writes the time down. What was not reached or is not measured (``review``, replays) is None.
+
+    ``read``: the body is complete (written by the review handler). ``decoded``: the engine starts (by the engine).
+    ``dispatched``: the first policy calls are under way (by the driver). Then the decision is made, at ``ended``.
+    ``encoded``: the response is encoded (by the review handler).
+    """
+
+    read: float | None = None
+    decoded: float | None = None
+    dispatched: float | None = None
+    encoded: float | None = None
+
+
 class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """A decided review.
 
     ``response`` is the response to the API server. ``patch`` is the difference between the original object and
     ``object``, empty unless the request is allowed. ``changed_object`` is None if no policy changed the object;
     ``object_state`` has which policy changed what. ``calls`` are the turns of the policies that have a rule about the
-    request. ``prefetches`` counts the calls made before a policy's turn. ``ends`` is the end of the budget.
+    request. ``prefetches`` counts the calls made before a policy's turn. ``started`` is when the request was received,
+    ``ended`` when it was decided, ``ends`` the end of the budget; ``ledger`` has the time of each stage. ``entry`` is
+    the registered entry that was called, None for the path of a whole phase; ``traceparent`` is the W3C Trace Context
+    that went with each call, "" without one.
     """
 
     phase: Phase
+    entry: str | None = None
+    traceparent: str = ""
     plan: Plan
     request: Request
     outcome: Outcome
@@ -57,6 +79,7 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     started: float
     ended: float
     ends: float
+    ledger: TimeLedger
 
     @cached_property
     def all_calls(self) -> tuple[InvocationRecord, ...]:

@@ -43,7 +43,7 @@ from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.call_tracker import NO_CALL, CallTracker, InvocationResult
 from gateway.engine.chain import PolicyChain
 from gateway.engine.deadlines import Budget
-from gateway.engine.decision import Decision
+from gateway.engine.decision import Decision, TimeLedger
 from gateway.engine.field_changes import changed_by
 from gateway.engine.lookups import Fact, Lookups
 from gateway.engine.match_errors import dry_run_unsupported, undecided
@@ -87,10 +87,12 @@ class Engine:
         plan: the policies.
         ends: the end of the budget, on the driver's clock.
         received: when the request was received, on the same clock, for the record; None: the time of ``start``.
+        read: when its body was complete, for the record.
         namespaces: the labels of the namespaces that need no lookup, by name.
         limits: the limits on workers' patches.
         prefetch: whether mutating policies may be called before their turn.
         traceparent: the W3C Trace Context header that goes with each call.
+        entry: the registered entry that was called, for the record.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -100,16 +102,22 @@ class Engine:
         *,
         ends: float,
         received: float | None = None,
+        read: float | None = None,
         namespaces: Mapping[str, Labels] = NO_NAMESPACES,
         limits: PatchLimits = DEFAULT_LIMITS,
         prefetch: bool = True,
         traceparent: str = "",
+        entry: str | None = None,
     ) -> None:
         self._request = request
         self._plan = plan
         self._parallel = plan.phase is Phase.VALIDATING
         self._budget = Budget(ends)
         self._received = received
+        self._traceparent = traceparent
+        self._entry = entry
+        self.ledger = TimeLedger(read=read)
+        """When each stage ended; the driver and its caller write down those that the engine does not see."""
         self._finished = False
         self._state = ReviewState(request, plan, limits)
         self._object = self._state.object
@@ -130,6 +138,7 @@ class Engine:
     def start(self, now: float) -> Step:
         """Begin. The first turns' deadlines count from ``now``, not from ``received``: a body may arrive slowly."""
         self._budget.started = now if self._received is None else self._received
+        self.ledger.decoded = now
         self._concerned = self._plan.index.concerned(self._request)
         self._chain.places = tuple(self._concerned)
         if self._may_prefetch and len(self._concerned) > 1:
@@ -314,6 +323,8 @@ class Engine:
         )
         decision = Decision(
             phase=self._plan.phase,
+            entry=self._entry,
+            traceparent=self._traceparent,
             plan=self._plan,
             request=self._request,
             outcome=outcome,
@@ -326,6 +337,7 @@ class Engine:
             started=self._budget.started,
             ended=now,
             ends=self._budget.ends,
+            ledger=self.ledger,
         )
         # Only now: if building the decision raises, ``broken`` must still be able to decide.
         self._finished = True

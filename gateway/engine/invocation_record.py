@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gateway.engine.answer_source import Source
+from gateway.engine.answer_source import CallRecord, Source
 from gateway.engine.conflicts import Conflict
 from gateway.engine.verdicts import Allow, Answer, Deny, Failure
 from gateway.patching.difference import Operation
@@ -32,9 +32,10 @@ class InvocationRecord(Struct, frozen=True, kw_only=True):
     follows is empty. If matching failed, ``matched`` is True with a failure as the answer.
     ``document_key`` and ``document_size`` are the SHA-256 and the size in bytes of the policy's document, empty if the
     policy was not called. The document itself is not kept: a chain of twenty would hold the object twenty times.
-    ``source`` is the source of the answer, ``age`` how many seconds ago the worker gave it; ``prefetched``: the call
-    was made before the policy's turn. ``version`` is the policy's version in the answer, else that in its worker's
-    description. ``inputs`` are the inputs that the policy received.
+    ``source`` is the source of the answer, ``age`` how many seconds ago the worker gave it; ``call`` is the call behind
+    it (for ``memo``, that of the earlier turn); ``prefetched``: the call was made before the policy's turn.
+    ``version`` is the policy's version in the answer, else that in its worker's description. ``inputs`` are the inputs
+    that the policy received.
     ``answer`` is the turn's result, including a failure while applying a change; ``instead_of`` is the failure that a
     stale verdict replaces. ``changes`` is the difference that the policy's change made; ``would_change`` is that of a
     policy in mode warn or audit, which is not applied. ``conflicts`` are the fields that this policy wrote after
@@ -49,6 +50,7 @@ class InvocationRecord(Struct, frozen=True, kw_only=True):
     why: str = ""
     source: Source = Source.NONE
     age: float = 0.0
+    call: CallRecord | None = None
     prefetched: bool = False
     version: str = ""
     inputs: Inputs = Inputs.EVERYTHING

@@ -10,16 +10,19 @@ The memo also keeps fallbacks: stale verdicts, which count only if the call fail
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gateway.engine.answer_source import Origin, Source
+from gateway.engine.answer_source import CallRecord, Origin, Source
 from gateway.engine.policy_call import CacheKey, PolicyCall
 from gateway.engine.verdicts import Verdict
 
 
 class MemoEntry(Struct, eq=False):
-    """A verdict. ``used``: a turn has used it; for the turns after it, the source is the memo."""
+    """A verdict, and the call that it is of. ``used``: a turn has used it; for the turns after it, the source is the
+    memo.
+    """
 
     verdict: Verdict
     origin: Origin
+    call: CallRecord
     prefetched: bool
     used: bool
 
@@ -70,11 +73,13 @@ class Memo(Struct, eq=False):
             del self.shared[call.key]
         return True
 
-    def keep(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
+    def keep(self, call: PolicyCall, verdict: Verdict, origin: Origin, record: CallRecord) -> None:
         """Keep a verdict; it counts as used if turns waited for it."""
         if call.key is not None:
             used = bool(call.invocations)
-            self.entries[call.key] = MemoEntry(verdict=verdict, origin=origin, prefetched=call.prefetched, used=used)
+            self.entries[call.key] = MemoEntry(
+                verdict=verdict, origin=origin, call=record, prefetched=call.prefetched, used=used
+            )
 
     def fall_back(self, call: PolicyCall, fallback: Fallback) -> None:
         """Keep a stale verdict under this call's key; ignored if the call was given up."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from gateway.engine.verdicts import Failure
 from gateway.enums import StrEnum
 from gateway.matching.index import EveryPolicy, PolicyIndex, RuleIndex
 from gateway.policies.model import Phase, Policy
+from gateway.policies.workers.targets import Worker
 from gateway.reasons import Reason
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.writes import Writes
@@ -113,12 +115,14 @@ class Member(Struct, frozen=True, kw_only=True):
 class Plan(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """The members of one phase, in chain order, and the index of their rules.
 
-    With ``unavailable`` no member can be called, whatever its own availability.
+    With ``unavailable`` no member can be called, whatever its own availability. ``workers`` has the members' workers by
+    name, for the record.
     """
 
     phase: Phase
     members: tuple[Member, ...]
     index: PolicyIndex
+    workers: Mapping[str, Worker] = {}
     unavailable: Failure | None = None
 
     @cached_property
@@ -138,6 +142,7 @@ def make_plan(
     *,
     registered: bool = False,
     index: PolicyIndex | None = None,
+    workers: Mapping[str, Worker] = MappingProxyType({}),
 ) -> Plan:
     """The plan over ``policies``: all of a phase, or those of one entry.
 
@@ -149,6 +154,7 @@ def make_plan(
         registered: this is the entry of one isolated policy, which is called for every request of the entry: its rules,
             selectors and conditions are registered, and the gateway does not check them again.
         index: the index of an earlier plan over the same policies; None: a new one is made.
+        workers: of the configuration, by name.
     """
     names = Counter(policy.name for policy in policies)
     if index is None:
@@ -165,6 +171,7 @@ def make_plan(
             for policy in policies
         ),
         index=index,
+        workers=workers,
     )
 
 

@@ -50,6 +50,8 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     For the engine only: ``key`` in the memo, ``called_at`` when it was made, and the ``invocations`` that wait for it:
     first the one that made it, then its followers. ``prefetched``: it was made before a turn; all of ``invocations``
     follow it. ``claims`` are the indexes in the plan of the policies whose turn may still use it.
+
+    The cache sets ``lookup``, the result of its lookup, for the record.
     """
 
     id: int
@@ -68,6 +70,7 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     invocations: list[PolicyInvocation] = []
     prefetched: bool = False
     claims: set[int] = set()
+    lookup: str = ""
 
     @property
     def wanted(self) -> bool:

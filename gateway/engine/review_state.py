@@ -126,6 +126,7 @@ class ReviewState:
             inputs=member.inputs,
             document_key=document.digest if document else b"",
             document_size=len(document.content) if document else 0,
+            call=result.call,
             started=invocation.started,
             ended=now,
             answer=answer,

@@ -106,6 +106,7 @@ class Driver:
             ReviewError: a part of the request that the engine needs cannot be read.
         """
         self._event(partial(self._engine.start, monotonic()))
+        self._engine.ledger.dispatched = monotonic()
         try:
             return await self._decided
         except asyncio.CancelledError:

@@ -16,6 +16,7 @@ from gateway.engine.plan import Plan, PolicyAvailability, make_plan
 from gateway.matching.index import EveryPolicy, PolicyIndex, RuleIndex
 from gateway.policies.fields.shadows import shadow_of
 from gateway.policies.model import Configuration, Phase, Policy
+from gateway.policies.workers.targets import Worker
 from gateway.registration.entries import Entries, Entry
 from gateway.registration.former_entries import FormerEntry
 
@@ -65,7 +66,7 @@ class _Policies(Struct, eq=False):
     plan: Plan | None = None
     index: PolicyIndex | None = None
 
-    def make_plan(self, phase: Phase, in_force: PoliciesInForce) -> Plan:
+    def make_plan(self, phase: Phase, in_force: PoliciesInForce, workers: Mapping[str, Worker]) -> Plan:
         availabilities, versions = in_force
         policies = tuple(versions.get(policy.qualified_name, policy) for policy in self.policies)
         index = self.index
@@ -74,7 +75,7 @@ class _Policies(Struct, eq=False):
         if not versions:
             self.index = index
         registered = self.has_registered_conditions
-        return make_plan(phase, policies, availabilities, registered=registered, index=index)
+        return make_plan(phase, policies, availabilities, registered=registered, index=index, workers=workers)
 
 
 class Plans:
@@ -96,6 +97,7 @@ class Plans:
         shadows: Callable[[Phase], Mapping[str, PolicyAvailability]],
     ) -> None:
         self._policies: dict[Target, _Policies] = {}
+        self._workers = configuration.workers
         for phase in Phase:
             self._policies[Target(phase)] = _Policies(configuration.policies(phase))
             for entry in entries.of(phase):
@@ -185,5 +187,5 @@ class Plans:
         if phase not in self._known:
             self._known[phase] = in_force(phase)
         if policies.plan is None:
-            policies.plan = policies.make_plan(phase, self._known[phase])
+            policies.plan = policies.make_plan(phase, self._known[phase], self._workers)
         return policies.plan

@@ -10,7 +10,8 @@ One configuration decides a review: the one in force when its body was complete,
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Protocol
+from time import monotonic
+from typing import Final, NamedTuple, Protocol
 
 import structlog
 
@@ -46,6 +47,14 @@ class DecisionObserver(Protocol):
 
     def decided(self, decision: Decision) -> None:
         """A decision was made. Called before its answer leaves, so it must be quick."""
+
+
+class ReviewTimes(NamedTuple):
+    """When a request arrived, when its body was complete, and when its budget ends (``time.monotonic``)."""
+
+    started: float
+    read: float
+    ends: float
 
 
 class ReviewHandler:
@@ -99,6 +108,7 @@ class ReviewHandler:
         Raises:
             Refused: there is no such target any more.
         """
+        read = monotonic()
         configuration = self._configurations.current
         plan = configuration.plan(target)
         if plan is None:
@@ -111,7 +121,8 @@ class ReviewHandler:
         try:
             if overloaded:
                 plan = plan.failing(OVERLOADED)
-            driver = self._driver(configuration, plan, request, started, ends, traceparent)
+            times = ReviewTimes(started=started, read=read, ends=ends)
+            driver = self._driver(configuration, plan, request, times, target.entry, traceparent)
             self._drivers.add(driver)
             try:
                 decision = await driver.decide()
@@ -123,6 +134,7 @@ class ReviewHandler:
                 api_version=request.api_version,
                 mutating=target.phase is Phase.MUTATING,
             )
+            decision.ledger.encoded = monotonic()
         except ReviewError as error:
             # A part that is decoded late cannot be read. The uid is known by now, so the answer is a review.
             _LOG.warning("a request cannot be read", uid=request.uid, entry=target.entry, error=str(error))
@@ -142,12 +154,11 @@ class ReviewHandler:
         finally:
             configuration.end()
         consumers = self._consumers_with_shadows if configuration.has_shadows else self._consumers
-        if target.entry is None:
-            self._notify(decision, consumers)
-        else:
-            self._notify_of_entry(target.entry, decision, consumers)
+        if target.entry is not None:
+            self._events.count(ENTRY_REVIEWS, decision.phase, target.entry, decision.outcome)
             if configuration.is_outdated(target):
                 self._outdated.called(target)
+        self._notify(decision, consumers)
         return HttpReply(status=200, body=content)
 
     def _driver(
@@ -155,19 +166,21 @@ class ReviewHandler:
         configuration: LoadedConfiguration,
         plan: Plan,
         request: Request,
-        started: float,
-        ends: float,
+        times: ReviewTimes,
+        entry: str | None,
         traceparent: str,
     ) -> Driver:
         engine = Engine(
             request,
             plan,
-            ends=ends,
-            received=started,
+            ends=times.ends,
+            received=times.started,
+            read=times.read,
             namespaces=configuration.namespaces,
             limits=self._patch_limits,
             prefetch=self._prefetch,
             traceparent=traceparent,
+            entry=entry,
         )
         return Driver(
             request.uid,
@@ -188,12 +201,6 @@ class ReviewHandler:
                 consumer.decided(decision)
             except Exception:  # noqa: BLE001 - logged: an observer must not change the answer
                 _LOG.exception("an observer of decisions failed", consumer=type(consumer).__name__)
-
-    def _notify_of_entry(self, entry: str, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
-        self._events.count(ENTRY_REVIEWS, decision.phase, entry, decision.outcome)
-        # The decision log's line has the entry, although a Decision does not.
-        with structlog.contextvars.bound_contextvars(entry=entry):
-            self._notify(decision, consumers)
 
 
 _INTERNAL: Final = f"{Reason.INTERNAL}: the gateway could not decide this review; see its log"

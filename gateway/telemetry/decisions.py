@@ -63,7 +63,7 @@ def _fields(decision: Decision) -> dict[str, Any]:
     request = decision.request
     fields: dict[str, Any] = {
         "uid": request.uid,
-        "phase": decision.plan.phase.value,
+        "phase": decision.phase.value,
         "outcome": decision.outcome.value,
         "operation": request.operation,
         "group": request.resource.group,
@@ -76,6 +76,8 @@ def _fields(decision: Decision) -> dict[str, Any]:
         "milliseconds": round(1000 * (decision.ended - decision.started), 3),
         "policies": [],
     }
+    if decision.entry is not None:
+        fields["entry"] = decision.entry
     for name in _TEXTS_OF_OTHERS:
         if len(fields[name]) > TEXT_CHARACTERS:
             fields[name] = _cut(fields[name])

@@ -96,3 +96,19 @@ class Worker(Struct, frozen=True, kw_only=True):
     webhook: WebhookTarget | None = None
     hook: HookTarget | None = None
     place: Place = Place(file="", line=0)
+
+    @property
+    def address(self) -> str:
+        """Where it is, for people: a gRPC target, a URL, a Service, a program, or a stream. Of a command only the
+        program: its arguments may hold a password.
+        """
+        if self.grpc is not None:
+            return self.grpc.target or f"command {self.grpc.command[0]}"
+        if self.webhook is not None:
+            service = self.webhook.service
+            if service is None:
+                return self.webhook.url
+            return f"https://{service.name}.{service.namespace}.svc:{service.port}/{service.path.removeprefix('/')}"
+        if self.queue is not None:
+            return f"queue {self.queue.stream}"
+        return f"hook {self.hook.path}" if self.hook is not None else ""
