@@ -6,6 +6,7 @@ from typing import Final
 
 from docs.generator.markdown import page_of, prose
 from gateway.cli import decision_document
+from gateway.telemetry import decision_document as decisions
 
 # `gateway.cli.check` is the command of this name; the module behind it is what is meant.
 _CHECK: Final = Path("gateway") / "cli" / "check.py"
@@ -14,8 +15,8 @@ _DOCTOR: Final = Path("gateway") / "cli" / "doctor.py"
 _HEAD: Final = prose("""
     # Documents that the commands print
 
-    What ``check``, ``doctor``, ``review`` and ``render`` print for programs, member by member. The commands:
-    [cli.md](cli.md); how to use them: [operate.md](../operate.md#register-it-with-kube-apiserver) and
+    What ``check``, ``doctor``, ``review``, ``explain`` and ``render`` print for programs, member by member. The
+    commands: [cli.md](cli.md); how to use them: [operate.md](../operate.md#register-it-with-kube-apiserver) and
     [write-a-policy.md](../write-a-policy.md#try-it-without-a-cluster).
 """)
 _RENDER: Final = prose("""
@@ -37,6 +38,8 @@ def page(root: Path) -> str:
                 page_of(_docstring(root / _DOCTOR)),
                 "## review",
                 page_of(decision_document.__doc__ or ""),
+                "## explain",
+                page_of(decisions.__doc__ or ""),
                 "## render",
                 _RENDER,
             ]

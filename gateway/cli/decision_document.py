@@ -58,20 +58,22 @@ entries[]                      the entries, in the order in which the API server
 =============================  ====================================================================================
 """
 
-from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from gateway.engine.decision import Decision
-from gateway.engine.field_changes import FieldChange, digest
+from gateway.engine.field_changes import FieldChange
 from gateway.engine.invocation_record import InvocationRecord
-from gateway.engine.verdicts import ANSWER_WORDS, Allow, Deny, Failure
-from gateway.patching.difference import Operation
-from gateway.reasons import Reason
-from gateway.review.request import Request
-from gateway.review.response import Status
 from gateway.serving.dispatch_simulator import SimulatedCall, Simulation
+from gateway.telemetry.decision_members import (
+    changed_by_member,
+    conflicts_member,
+    operations_member,
+    policy_member,
+    request_member,
+    status_member,
+)
 
 API_VERSION: Final = "admission-gateway.dev/review/v1alpha1"
 KIND: Final = "ReviewDecision"
@@ -85,43 +87,17 @@ def decision_document(source: str, simulation: Simulation) -> bytes:
             "kind": KIND,
             "source": source,
             "phase": simulation.phase.value,
-            "request": _request(simulation.request),
+            "request": request_member(simulation.request),
             "allowed": simulation.allowed,
-            "status": _status(simulation.status),
+            "status": status_member(simulation.status),
             "refusedBy": None if simulation.refused_by is None else simulation.refused_by.name,
             "warnings": simulation.warnings,
             "auditAnnotations": simulation.audit_annotations,
-            "patch": _operations(simulation.changes if simulation.allowed else ()),
+            "patch": operations_member(simulation.changes if simulation.allowed else ()),
             "object": simulation.object,
             "entries": [_entry(call) for call in simulation.visits],
         }
     )
-
-
-def _request(request: Request) -> dict[str, Any]:
-    return {
-        "uid": request.uid,
-        "operation": request.operation,
-        "kind": request.kind,
-        "resource": request.resource,
-        "subResource": request.sub_resource,
-        "namespace": request.namespace,
-        "name": request.name,
-        "dryRun": request.dry_run,
-        "user": request.user_info.username,
-    }
-
-
-def _status(status: Status | None) -> dict[str, Any] | None:
-    if status is None:
-        return None
-    return {
-        "status": "Failure",
-        "code": status.code,
-        "reason": status.reason,
-        "message": status.message,
-        "details": status.details or None,
-    }
 
 
 def _entry(call: SimulatedCall) -> dict[str, Any]:
@@ -133,85 +109,20 @@ def _entry(call: SimulatedCall) -> dict[str, Any]:
         "called": call.called,
         "outcome": call.decision.outcome.value,
         "changedBy": [_changed_by(each, call.decision) for each in call.decision.field_changes],
-        "policies": [_call(each) for each in call.decision.all_calls],
+        "policies": [_policy(each) for each in call.decision.all_calls],
     }
 
 
 def _changed_by(change: FieldChange, decision: Decision) -> dict[str, Any]:
     """The key of the digests is the review's uid, which the document contains: the same review, the same bytes."""
-    key = decision.request.uid.encode()
     places = [decision.all_calls.index(decision.calls[order]) for order in (change.order, *change.earlier)]
-    sides = [("before", change.before)] if change.op != "add" else []
-    sides += [("after", change.after)] if change.op != "remove" else []
+    return changed_by_member(change, places, decision.request.uid.encode())
+
+
+def _policy(call: InvocationRecord) -> dict[str, Any]:
     return {
-        "path": change.path,
-        "op": change.op,
-        **{
-            f"{side}Digest" if change.hidden else side: digest(value, key) if change.hidden else value
-            for side, value in sides
-        },
-        "hidden": change.hidden,
-        "policy": change.qualified_name,
-        "worker": change.worker,
-        "version": change.version,
-        "round": change.round,
-        "order": places[0],
-        "source": change.source.value,
-        "earlier": places[1:],
+        **policy_member(call),
+        "changes": operations_member(call.changes),
+        "wouldChange": operations_member(call.would_change),
+        "conflicts": conflicts_member(call),
     }
-
-
-def _call(call: InvocationRecord) -> dict[str, Any]:
-    return {
-        "configuration": call.policy.configuration,
-        "name": call.policy.name,
-        "worker": call.policy.worker,
-        "policy": call.policy.policy,
-        "mode": call.policy.mode.value,
-        "failurePolicy": call.policy.failure_policy.value,
-        "round": call.round,
-        "matched": call.matched,
-        "why": call.why,
-        **_answer(call),
-        "refuses": call.refuses,
-        "failedOpen": call.failed_open,
-        "source": call.source.value,
-        "age": call.age,
-        "insteadOf": None
-        if call.instead_of is None
-        else {"reason": call.instead_of.reason.value, "message": call.instead_of.message},
-        "changes": _operations(call.changes),
-        "wouldChange": _operations(call.would_change),
-        "conflicts": [
-            {"path": each.path, "with": each.with_policies, "onConflict": each.rule.value} for each in call.conflicts
-        ],
-    }
-
-
-def _answer(call: InvocationRecord) -> dict[str, Any]:
-    answer = call.answer
-    reason, message, code, version = "", "", 0, ""
-    warnings: tuple[str, ...] = ()
-    annotations: Mapping[str, str] = {}
-    if isinstance(answer, Allow | Deny):
-        warnings, annotations, version = answer.warnings, answer.audit_annotations, answer.version
-    if isinstance(answer, Deny):
-        reason, message, code = Reason.DENIED.value, answer.message or answer.reason, answer.code
-    if isinstance(answer, Failure):
-        reason, message = answer.reason.value, answer.message
-    return {
-        "verdict": None if answer is None else ANSWER_WORDS[type(answer)],
-        "reason": reason,
-        "message": message,
-        "code": code,
-        "warnings": warnings,
-        "auditAnnotations": annotations,
-        "version": version,
-    }
-
-
-def _operations(operations: Iterable[Operation]) -> list[dict[str, Any]]:
-    return [
-        {"op": each.op, "path": each.path} | ({} if each.op == "remove" else {"value": each.value})
-        for each in operations
-    ]
