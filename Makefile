@@ -43,10 +43,17 @@ jq:
 	  && apt-get update -qq >/dev/null 2>&1 && apt-get install -qq -y jq >/dev/null 2>&1; } \
 	  || echo "There is no jq, and it cannot be installed: the tests of shell hooks are skipped."
 
+# Prometheus and promtool check metrics, rules and dashboards.
+.PHONY: promtool
+promtool:
+	@command -v promtool >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 \
+	  && apt-get update -qq >/dev/null 2>&1 && apt-get install -qq -y --no-install-recommends prometheus >/dev/null 2>&1; } \
+	  || echo "There is no promtool, and it cannot be installed: tests of rules and dashboards are skipped."
+
 test: $(VENV)/.dev  ## set up and run the tests that start no process (under three minutes)
 	@$(BIN)/python -m pytest -m "not integration and not long and not workers and not faults and not e2e and not deploy" -n auto --dist loadfile $(ARGS)
 
-integration: $(VENV)/.dev jq  ## the tests that start processes: the whole gateway, workers, hooks, Redis, commands (under five minutes)
+integration: $(VENV)/.dev jq promtool  ## the tests that start processes: the whole gateway, workers, hooks, Redis, commands (under five minutes)
 	@$(BIN)/python -m pytest -m "integration and not long and not workers and not faults and not e2e and not deploy" -n auto --dist loadfile $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
@@ -100,7 +107,7 @@ build-collector build-prometheus: build-%:
 manifests: $(VENV)/.dev build-helm  ## make deploy/manifests, and what the tests compare, from the chart
 	@$(BIN)/python -m tests.deploy.chart
 
-deploy-checks: $(VENV)/.dev build-helm  ## what deploy/ holds: images, compose file, manifests, without a container engine (under eight minutes)
+deploy-checks: $(VENV)/.dev build-helm promtool  ## what deploy/ holds: images, compose file, manifests, alerts, without a container engine (under eight minutes)
 	@$(BIN)/python -m pytest -m deploy tests/deploy --timeout 600 $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract, the words of names

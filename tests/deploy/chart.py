@@ -3,6 +3,8 @@
 import subprocess
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy/chart"
 VALUES = Path(__file__).parent / "values"
@@ -13,6 +15,13 @@ RENDERED = {
     **{each.stem: Path(__file__).parent / "rendered" / each.name for each in sorted(VALUES.glob("*.yaml"))},
 }
 """The files with what is rendered: with the default values, and with those of each file of ``values``."""
+
+RULES = ROOT / "deploy/prometheus/rules.yaml"
+"""Prometheus' rules of the default values, for a Prometheus that no operator configures."""
+
+MONITORING = "templates/monitoring.yaml"
+
+_RULES_HEAD = "# Made by `make manifests` from deploy/chart: alerts.yaml, and objectives of the values.\n"
 
 _HELM = Path(__file__).parent / "helm/bin/helm"
 
@@ -42,8 +51,16 @@ def rendered(values):
     return template(*flags(values), *(("--no-hooks",) if values is None else ()))
 
 
+def rules(*arguments):
+    """The file of rules in the PrometheusRule that helm renders with these flags."""
+    text = template("--set", "monitoring.prometheusRule.enabled=true", "--show-only", MONITORING, *arguments)
+    (rule,) = [each for each in yaml.safe_load_all(text) if each["kind"] == "PrometheusRule"]
+    return _RULES_HEAD + yaml.safe_dump(rule["spec"], sort_keys=False, width=120)
+
+
 def main():
     """Write all files."""
+    RULES.write_text(rules())
     for values, path in RENDERED.items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(rendered(values))

@@ -279,9 +279,3 @@ def test_on_the_nodes_network_an_update_needs_no_free_node(objects):
     everything = objects("node-network")
     assert pod(everything)["dnsPolicy"] == "ClusterFirstWithHostNet"
     assert only(everything, "Deployment")["spec"]["strategy"]["rollingUpdate"]["maxSurge"] == 0
-
-
-def test_the_alerts_are_in_the_rule(objects):
-    """The PrometheusRule has the alerts of alerts.yaml as they are."""
-    rule = only(objects("everything"), "PrometheusRule", f"{NAME}-metrics")
-    assert rule["spec"] == yaml.safe_load((CHART / "alerts.yaml").read_text())

@@ -21,15 +21,25 @@ _METRIC = re.compile(r"\badmission_gateway_[a-z_]+")
 _TEST = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
 
 FOREIGN = {
+    "amtool": {"--comment", "--duration"},
     "cargo": {"--release"},
     "curl": {"--cacert", "--data-binary"},
     "kube-apiserver": {"--admission-control-config-file", "--feature-gates", "--max-mutating-requests-inflight"},
     "benchmarks": {"--seconds", "--rounds", "--against"},
     "docker": {"--file", "--platform", "--push", "--tag"},
     "etcd": {"--max-request-bytes"},
-    "helm": {"--set", "--set-file"},
+    "helm": {"--set", "--set-file", "--show-only"},
     "hooks": {"--config"},
-    "kubectl": {"--cert", "--key", "--dry-run", "--from-file", "--ignore-not-found", "--server-side", "--type"},
+    "kubectl": {
+        "--cert",
+        "--key",
+        "--dry-run",
+        "--from-file",
+        "--ignore-not-found",
+        "--server-side",
+        "--since",
+        "--type",
+    },
     "npm": {"--omit", "--prefix"},
     "redis-server": {"--port", "--save"},
     "shell_lib.sh": {"--required"},
@@ -107,10 +117,10 @@ def test_every_environment_variable_exists(name):
 
 
 TEXTS = {name: page.text for name, page in pages().items()}
-ALERTS = (ROOT / "deploy/chart/alerts.yaml").read_text()
+RULES = (ROOT / "deploy/prometheus/rules.yaml").read_text()
 
 
-@pytest.mark.parametrize("text", [*TEXTS.values(), ALERTS], ids=[*TEXTS, "deploy/chart/alerts.yaml"])
+@pytest.mark.parametrize("text", [*TEXTS.values(), RULES], ids=[*TEXTS, "deploy/prometheus/rules.yaml"])
 def test_every_metric_exists(text):
     """A metric that a page or an alert names is one that /metrics shows."""
     expositions = [
@@ -127,9 +137,22 @@ def test_every_metric_exists(text):
     assert not set(_METRIC.findall(text)) - known
 
 
-def test_every_alert_says_what_it_is_for():
-    """A name, an expression, a severity, and before each a comment that says why."""
-    rules = [rule for group in yaml.safe_load(ALERTS)["groups"] for rule in group["rules"]]
-    assert len(rules) == len({rule["alert"] for rule in rules}) == len(re.findall(r"\n  #.*\n  - alert: ", ALERTS))
+def test_every_alert_has_its_runbook():
+    """Each alert leads to its own section of the runbooks, and no section is left over."""
+    rules = [rule for group in yaml.safe_load(RULES)["groups"] for rule in group["rules"] if "alert" in rule]
     assert {rule["labels"]["severity"] for rule in rules} == {"page", "ticket"}
-    assert all(rule["expr"] for rule in rules)
+    assert all(rule["annotations"]["summary"] for rule in rules)
+    page = pages()["docs/runbooks.md"]
+    sections = {f"{page.name}#{each}" for each in page.anchors() - {"runbooks"}}
+    assert {rule["annotations"]["runbook_url"] for rule in rules} == sections
+
+
+def test_every_runbook_says_what_to_do():
+    """What it means for users, what to look at and how to mend it, in this order."""
+    _, *sections = pages()["docs/runbooks.md"].text.split("\n## ")
+    wrong = [
+        text
+        for text in sections
+        if not re.search(r"\*\*Users\*\*.*\*\*Look\*\*.*\*\*mend\*\*", text, re.DOTALL | re.IGNORECASE)
+    ]
+    assert wrong == []
