@@ -3,7 +3,14 @@
 from collections import Counter
 
 from gateway.telemetry.events import Kind
-from gateway.telemetry.table import HOOK_PROCESSES, LIMIT_HITS, QUEUE_LENGTH, QUEUE_OLDEST_SECONDS, WORKER_CONNECTIONS
+from gateway.telemetry.table import (
+    HOOK_PROCESSES,
+    LIMIT_HITS,
+    QUEUE_LENGTH,
+    QUEUE_OLDEST_SECONDS,
+    WORKER_CALLS,
+    WORKER_CONNECTIONS,
+)
 
 
 class Reports:
@@ -15,15 +22,21 @@ class Reports:
     def __init__(self):
         self.counted = []
         self.values = Counter()
+        self.calls = Counter()
 
     def count(self, metric, *labels, amount=1):
-        if metric.kind is Kind.GAUGE:
+        if metric is WORKER_CALLS:
+            self.calls[labels[-1]] += amount
+        elif metric.kind is Kind.GAUGE:
             self.values[metric] += amount
         elif metric is not LIMIT_HITS:
             self.counted += [labels[-1].value] * amount
 
     def set(self, metric, value, *labels):
         self.values[metric] = value
+
+    def observe(self, metric, value, *labels, trace_id=""):
+        pass
 
     def worker_added(self, worker, events):
         pass

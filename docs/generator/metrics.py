@@ -16,7 +16,6 @@ from gateway.telemetry.labels import ConsumerEvent, RegistrationState, WorkerEve
 from gateway.telemetry.table import (
     BRIDGE,
     BRIDGE_PREFIX,
-    BUCKETS,
     CLUSTER,
     GATEWAY,
     NOT_A_REVIEW,
@@ -28,6 +27,8 @@ from gateway.telemetry.table import (
 _CONFIGURED: Final = {
     "entry": "the name of each entry of the configuration: `admission-gateway check` lists them",
     "policy": "`CONFIGURATION/NAME` of each configured policy",
+    "python": "the version of Python, one value",
+    "version": "the version of the gateway, one value",
     "worker": "the name of each Worker of the configuration",
 }
 """What a label holds whose values are names of the configuration."""
@@ -90,8 +91,8 @@ def page(_root: Path) -> str:
                 table(("`reason`", "Status", "Counted when"), _refusals()),
                 "## Policies that are not in force as configured",
                 table(("`reason`", "Meaning"), _meanings(UnavailableReason)),
-                "## Buckets of the histogram",
-                "Seconds: " + ", ".join(code(f"{bound:g}") for bound in BUCKETS) + ".",
+                "## Buckets of the histograms",
+                table(("Metric", "Seconds"), [_buckets(metric) for metric in metrics if metric.buckets]),
                 "## Metrics of a bridge",
                 _BRIDGE,
                 _metrics(BRIDGE_PREFIX, BRIDGE, without="worker"),
@@ -103,12 +104,20 @@ def page(_root: Path) -> str:
     )
 
 
+def _name(metric: Metric, prefix: str = PREFIX) -> str:
+    return code(prefix + metric.name if metric.prefixed else metric.name)
+
+
+def _buckets(metric: Metric) -> tuple[str, str]:
+    return _name(metric), ", ".join(code(f"{bound:g}") for bound in metric.buckets)
+
+
 def _metrics(prefix: str, metrics: Iterable[Metric], *, without: str = "") -> str:
     return table(
         ("Metric", "Type", "Labels", "Meaning"),
         [
             (
-                code(prefix + metric.name),
+                _name(metric, prefix),
                 metric.kind.value,
                 ", ".join(code(label) for label in metric.labels if label != without) or "none",
                 metric.text,
@@ -119,7 +128,7 @@ def _metrics(prefix: str, metrics: Iterable[Metric], *, without: str = "") -> st
 
 
 def _values(metric: Metric) -> list[tuple[str, str, str]]:
-    return [(code(PREFIX + metric.name), code(label), _shown(label, values)) for label, values in metric.labels.items()]
+    return [(_name(metric), code(label), _shown(label, values)) for label, values in metric.labels.items()]
 
 
 def _shown(label: str, values: Iterable[str] | None) -> str:

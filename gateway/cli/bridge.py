@@ -25,6 +25,7 @@ from gateway.serving.acceptor import ListenError
 from gateway.serving.admin import AdminListener, Check
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.process import observe_process, watch_lag
 from gateway.telemetry.table import BRIDGE, BRIDGE_CALLS_IN_FLIGHT, BRIDGE_CONSUMING, BRIDGE_PREFIX, LOG_LINES_DROPPED
 from gateway.transports.limits import ConsumerLimits, TransportLimits
 from gateway.transports.queue.bridge import Bridge
@@ -129,19 +130,21 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - the command's parameters
         events=metrics,
     )
 
-    def exposition() -> tuple[str, bytes]:
+    async def metrics_page(*, openmetrics: bool) -> tuple[str, bytes]:
         metrics.set(BRIDGE_CALLS_IN_FLIGHT, made.in_hand)
         metrics.set(BRIDGE_CONSUMING, not made.why)
-        return metrics.exposition()
+        observe_process(metrics)
+        return await metrics.written(openmetrics=openmetrics)
 
     working = asyncio.create_task(made.run(stop))
+    lag = asyncio.create_task(watch_lag(metrics))
     started = f"bridge started for queue {queue.stream} and worker {worker.target}"
     try:
         if values["admin_listen"] is None:
             click.echo(f"{started}; the log reports when it takes calls")
             await working
             return
-        admin = AdminListener(checks=lambda: (Check("queue", made.why or None),), metrics=exposition)
+        admin = AdminListener(checks=lambda: (Check("queue", made.why or None),), metrics=metrics_page)
         host, port = await admin.start(*values["admin_listen"])
         printed = f"[{host}]" if ":" in host else host
         click.echo(f"{started}; http://{printed}:{port}/readyz reports when it takes calls")
@@ -151,4 +154,5 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - the command's parameters
             await admin.stop()
     finally:
         working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
+        lag.cancel()
+        await asyncio.gather(working, lag, return_exceptions=True)

@@ -22,6 +22,8 @@ from gateway.serving.acceptor import listening_sockets
 from gateway.serving.access import AdminAccess
 from gateway.serving.connection import Connection, Connections
 from gateway.serving.limits import Limits
+from gateway.serving.metrics_page import PATH as METRICS
+from gateway.serving.metrics_page import MetricsPage, WrittenMetrics
 from gateway.serving.purge import PATH as PURGE
 from gateway.serving.refusals import SERVER, Refusal, Refused, answer, quote
 
@@ -42,13 +44,13 @@ Checks = Callable[[], Iterable[Check]]
 Warnings = Callable[[], Sequence[str]]
 """Problems that need an operator's attention although all checks pass; one line each."""
 
-Metrics = Callable[[], tuple[str, bytes]]
-"""The metrics in an exposition format: Content-Type and body."""
-
 Purge = Callable[[web.BaseRequest], Awaitable[web.Response]]
 """Answers a request to purge the cache."""
 
 _ALIVE: Final = (Check("ping"),)
+
+_OPEN: Final = ("/livez", "/readyz", METRICS)
+"""The pages that every client may read."""
 
 
 class AdminListener:
@@ -58,7 +60,7 @@ class AdminListener:
         self,
         *,
         checks: Checks,
-        metrics: Metrics,
+        metrics: WrittenMetrics,
         warnings: Warnings = tuple,
         purge: Purge | None = None,
         access: AdminAccess | None = None,
@@ -66,11 +68,11 @@ class AdminListener:
     ) -> None:
         self._checks = checks
         self._warnings = warnings
-        self._metrics = metrics
         self._purge = purge
         self._access = access or AdminAccess()
-        self._open = {"/livez": self._livez, "/readyz": self._readyz, "/metrics": self._metrics_page}
+        self._health = {"/livez": self._livez, "/readyz": self._readyz}
         self._limits = limits or Limits()
+        self._metrics = MetricsPage(metrics, self._limits)
         self._connections: Connections | None = None
         self._servers: list[asyncio.Server] = []
 
@@ -93,9 +95,9 @@ class AdminListener:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.rel_url.path
         try:
-            if path not in self._open:
+            if path not in _OPEN:
                 self._access.require(request, path)
-            response = await self._purge(request) if path == PURGE and self._purge else self._answer(request, path)
+            response = await self._answer(request, path)
         except Refused as refused:
             cast("Connection", request.protocol).refused(refused.refusal, refused.text)
             response = answer(refused.refusal, refused.text, challenge=refused.challenge)
@@ -107,25 +109,23 @@ class AdminListener:
             response.force_close()
         return response
 
-    def _answer(self, request: web.BaseRequest, path: str) -> web.Response:
-        page = self._open.get(path)
-        if page is None:
-            known = [*self._open, *([PURGE] if self._purge else [])]
+    async def _answer(self, request: web.BaseRequest, path: str) -> web.Response:
+        if path == PURGE and self._purge:
+            return await self._purge(request)
+        if path not in _OPEN:
+            known = [*_OPEN, *([PURGE] if self._purge else [])]
             return answer(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(known)}")
         if request.method not in {"GET", "HEAD"}:
             return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")
-        return page(verbose="verbose" in request.rel_url.query)
+        if path == METRICS:
+            return await self._metrics(request)
+        return self._health[path](verbose="verbose" in request.rel_url.query)
 
     def _livez(self, *, verbose: bool) -> web.Response:
         return _health("livez", _ALIVE, (), verbose=verbose)
 
     def _readyz(self, *, verbose: bool) -> web.Response:
         return _health("readyz", tuple(self._checks()), self._warnings(), verbose=verbose)
-
-    def _metrics_page(self, *, verbose: bool) -> web.Response:
-        del verbose
-        content_type, body = self._metrics()
-        return _page(200, body, content_type)
 
 
 def _health(name: str, checks: Sequence[Check], warnings: Sequence[str], *, verbose: bool) -> web.Response:

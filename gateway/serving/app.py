@@ -41,7 +41,15 @@ from gateway.serving.verdict_cache import ServedCache
 from gateway.sources.watching import Source
 from gateway.telemetry.decisions import DecisionLog
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.table import BODY_BYTES_IN_FLIGHT, CONNECTIONS, REDIS, REVIEWS_IN_FLIGHT
+from gateway.telemetry.process import observe_process, watch_lag
+from gateway.telemetry.table import (
+    BODY_BYTES_IN_FLIGHT,
+    BODY_BYTES_IN_FLIGHT_LIMIT,
+    CONNECTIONS,
+    REDIS,
+    REVIEWS_IN_FLIGHT,
+    REVIEWS_IN_FLIGHT_LIMIT,
+)
 from gateway.transports.workers import Workers
 
 if TYPE_CHECKING:
@@ -99,6 +107,8 @@ class Gateway:
         self.metrics = metrics or Metrics()
         if settings.redis:
             self.metrics.use(REDIS)
+        self.metrics.set(REVIEWS_IN_FLIGHT_LIMIT, settings.limits.reviews_in_flight)
+        self.metrics.set(BODY_BYTES_IN_FLIGHT_LIMIT, settings.limits.body_bytes_in_flight)
         self.cache = ServedCache(
             self.metrics,
             redis=settings.redis,
@@ -154,7 +164,7 @@ class Gateway:
         self.admin = AdminListener(
             checks=self._checks,
             warnings=lambda: self._report.warnings,
-            metrics=self._exposition,
+            metrics=self._metrics_page,
             purge=PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
             access=self._access.admin,
             limits=settings.limits,
@@ -253,6 +263,7 @@ class Gateway:
             self.cache.watch(interval),
             self._access.files.watch(interval),
             self._certificate.watch(interval, self.front.renew),
+            watch_lag(self.metrics),
         ]
         if self._reload is not None:
             watches.append(self._reload.run())
@@ -324,13 +335,14 @@ class Gateway:
         if self._services is not None:
             yield from self._services.checks()
 
-    def _exposition(self) -> tuple[str, bytes]:
+    async def _metrics_page(self, *, openmetrics: bool) -> tuple[str, bytes]:
         self.metrics.set(REVIEWS_IN_FLIGHT, self.front.load.reviews)
         self.metrics.set(BODY_BYTES_IN_FLIGHT, self.front.load.body_bytes)
         self.metrics.set(CONNECTIONS, self.front.connections)
+        observe_process(self.metrics)
         if self._services is not None:
             self._services.observe()
-        return self.metrics.exposition()
+        return await self.metrics.written(openmetrics=openmetrics)
 
 
 def _cluster(settings: Settings, metrics: Metrics, *, needs_client_certificate: bool) -> Optional["Cluster"]:

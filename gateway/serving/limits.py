@@ -93,6 +93,10 @@ class Limits(Bounds):
     documents come on top, two to three times as much. By default 250 KB for each of the 1024 reviews, or a dozen of
     the largest."""
 
+    scrapes: int = 4
+    """Answers with metrics that are written at the same time; another request gets 503. Two Prometheus servers, each
+    with one scrape after a timeout still unread. A page of two thousand policies has 8 MB."""
+
     backlog: int = 1024
     """Connections that wait in the kernel to be accepted. Bursts of 225 new ones were seen from one API server."""
 

@@ -1,12 +1,15 @@
 """Reports the results of reloads."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import product
 from typing import Final
 
 import structlog
 
 from gateway.policies.errors import ConfigurationError
+from gateway.policies.model import Mode, Phase
 from gateway.serving.degradation import Degradation, shortened
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.sources.files import SourceError
@@ -16,6 +19,7 @@ from gateway.telemetry.table import (
     CONFIGURATION_LOADED,
     CONFIGURATION_RELOADS,
     LAST_RELOAD_SUCCESSFUL,
+    POLICIES,
 )
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -97,6 +101,9 @@ class Report:
         """Count its policies and entries from now on. Those of the previous one stay: it may still decide reviews."""
         self._current = configuration
         self._metrics.know(configuration.policies(), configuration.entry_names())
+        counted = Counter((policy.phase, policy.mode) for policy in configuration.policies())
+        for phase, mode in product(Phase, Mode):
+            self._metrics.set(POLICIES, counted[phase, mode], phase, mode)
         self._metrics.set(CONFIGURATION_LOADED, configuration.loaded.timestamp())
         self._metrics.set(CONFIGURATION_ERRORS, len(configuration.configuration.errors))
         self._metrics.set(LAST_RELOAD_SUCCESSFUL, 1)

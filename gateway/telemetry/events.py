@@ -46,7 +46,9 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
 
     ``labels`` has each label with all its values, or CONFIGURED. A value that is not listed is counted as "other".
     ``of``: which policies have series of it, if it has a label ``policy``. ``starts``: the values of its last label
-    that are there from the start, for such a policy if it has that label; None: all.
+    that are there from the start, for such a policy if it has that label; None: all. ``lazy``: each series is there
+    from its first observation. ``buckets``: the upper bounds of a histogram's. ``prefixed``: whether the name has the
+    prefix in /metrics; Prometheus' own names for a process have none.
     """
 
     name: str
@@ -57,6 +59,9 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     starts: Callable[[Policy | None], Iterable[str]] | None = None
     combined: Combination = Combination.SUM
     """Of a gauge; counters and histograms are summed."""
+    lazy: bool = False
+    buckets: tuple[float, ...] = ()
+    prefixed: bool = True
 
 
 class Events(Protocol):
@@ -67,6 +72,9 @@ class Events(Protocol):
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
         """Set a gauge."""
+
+    def observe(self, metric: Metric, value: float, *labels: str, trace_id: str = "") -> None:
+        """Add an observation to a histogram; ``trace_id``: that of its trace, if it is sampled."""
 
     def worker_added(self, worker: str, events: Iterable[str]) -> None:
         """A worker is used from now on; ``WorkerEvent``s of these kinds can occur. Two workers may have one name."""
@@ -84,8 +92,20 @@ class NoEvents:
     def set(self, metric: Metric, value: float, *labels: str) -> None:
         """See Events."""
 
+    def observe(self, metric: Metric, value: float, *labels: str, trace_id: str = "") -> None:
+        """See Events."""
+
     def worker_added(self, worker: str, events: Iterable[str]) -> None:
         """See Events."""
 
     def worker_removed(self, worker: str) -> None:
         """See Events."""
+
+
+_ODD: Final = frozenset("13579bdf")
+
+
+def sampled_trace_id(traceparent: str) -> str:
+    """The trace id of a valid W3C traceparent, if the trace is sampled; else ""."""
+    # VERSION-TRACE-PARENT-FLAGS; the last bit of the flags is "sampled".
+    return traceparent[3:35] if traceparent[54:55] in _ODD else ""

@@ -69,6 +69,15 @@ class RegistrationState(StrEnum):
     """Not all replicas serve the entries that are to be registered."""
 
 
+class Transport(StrEnum):
+    """How a worker is called."""
+
+    GRPC = "grpc"
+    QUEUE = "queue"
+    WEBHOOK = "webhook"
+    HOOK = "hook"
+
+
 class WorkerEvent(StrEnum):
     """An event of a worker."""
 

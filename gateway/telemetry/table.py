@@ -10,7 +10,7 @@ from typing import Final
 from gateway.engine.answer_source import Source
 from gateway.engine.decision import Outcome
 from gateway.engine.plan import UnavailableReason
-from gateway.policies.model import Phase, Policy
+from gateway.policies.model import Mode, Phase, Policy
 from gateway.reasons import Reason
 from gateway.telemetry.events import CONFIGURED, Combination, Kind, Metric, always
 from gateway.telemetry.labels import (
@@ -19,6 +19,7 @@ from gateway.telemetry.labels import (
     ConsumerEvent,
     LookupResult,
     RegistrationState,
+    Transport,
     WorkerEvent,
 )
 
@@ -26,6 +27,16 @@ PREFIX: Final = "admission_gateway_"
 
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 """Seconds: from a review without a call to the longest time that kube-apiserver waits."""
+
+POLICY_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30)
+"""Seconds. Fewer than BUCKETS: a policy that is called has 14 lines of 130 bytes. With its counters that makes 4 KB of
+/metrics for each policy, so 8 MB for two thousand."""
+
+REMAINING_BUCKETS: Final = (0, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+"""Seconds. 0: nothing was left."""
+
+LAG_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
+"""Seconds: from a timer's resolution to what every client notices."""
 
 FORMER_ENTRY_POLICIES: Final = "former_entry_policies"
 
@@ -70,6 +81,10 @@ REFUSALS: Final = (
 ``not_a_review``."""
 
 VERDICTS: Final = ("allow", "deny", "failure")
+
+CANCELED: Final = "canceled"
+CALL_RESULTS: Final = (*VERDICTS, CANCELED)
+"""How a call ended: by the worker's answer, or because no review waited for it any more."""
 
 DRAIN: Final = "drain"
 MAX_AGE: Final = "max_age"
@@ -138,14 +153,28 @@ def _gauge(name: str, text: str, *, combined: Combination = Combination.SUM, **l
     return Metric(name=name, text=text, kind=Kind.GAUGE, labels=labels, combined=combined)
 
 
+def _histogram(
+    name: str, text: str, *, buckets: tuple[float, ...] = BUCKETS, lazy: bool = False, **labels: Iterable[str] | None
+) -> Metric:
+    return Metric(name=name, text=text, kind=Kind.HISTOGRAM, labels=labels, buckets=buckets, lazy=lazy)
+
+
+def _of_process(kind: Kind, name: str, text: str, combined: Combination = Combination.SUM) -> Metric:
+    return Metric(name=name, text=text, kind=kind, labels={}, lazy=True, prefixed=False, combined=combined)
+
+
 # ------------------------------------------------------------------------------------------------------- reviews
 
 REVIEWS: Final = _counter("reviews_total", "Reviews decided.", phase=Phase, outcome=Outcome)
-REVIEW_SECONDS: Final = Metric(
-    name="review_duration_seconds",
-    text="From the request's head to its answer.",
-    kind=Kind.HISTOGRAM,
-    labels={"phase": Phase},
+REVIEW_SECONDS: Final = _histogram("review_duration_seconds", "From the request's head to its answer.", phase=Phase)
+REVIEW_BUDGET_REMAINING: Final = _histogram(
+    "review_budget_remaining_seconds",
+    "Time that was left of a review's budget when it was decided.",
+    buckets=REMAINING_BUCKETS,
+    phase=Phase,
+)
+REVIEW_BUDGET_EXHAUSTED: Final = _counter(
+    "review_budget_exhausted_total", "Reviews in which a policy failed with `BUDGET_EXHAUSTED`.", phase=Phase
 )
 ENTRY_REVIEWS: Final = _counter(
     "entry_reviews_total", "Reviews decided through an entry.", phase=Phase, entry=CONFIGURED, outcome=Outcome
@@ -166,6 +195,14 @@ POLICY_FAILURES: Final = _counter(
     policy=CONFIGURED,
     reason=Reason,
     starts=_first_failures,
+)
+POLICY_CALL_SECONDS: Final = _histogram(
+    "policy_call_duration_seconds",
+    "From the call of a policy's worker to its answer, or to the end of its time. Only of policies that were called.",
+    buckets=POLICY_BUCKETS,
+    lazy=True,
+    phase=Phase,
+    policy=CONFIGURED,
 )
 FAILED_OPEN: Final = _counter(
     "failed_open_total", "Failures ignored by failurePolicy Ignore.", phase=Phase, policy=CONFIGURED
@@ -232,6 +269,22 @@ CACHE_REDIS_SKIPPED: Final = _gauge(
 
 # --------------------------------------------------------------------------------------------------- the workers
 
+WORKER_CALLS: Final = _counter(
+    "worker_calls_total",
+    "Calls of workers that have ended, also of shadows and idempotency checks; `failure` includes timeouts.",
+    worker=CONFIGURED,
+    transport=Transport,
+    result=CALL_RESULTS,
+)
+WORKER_CALL_SECONDS: Final = _histogram(
+    "worker_call_duration_seconds",
+    "From a call to its answer, or to the end of its time; waiting and retries included.",
+    worker=CONFIGURED,
+    transport=Transport,
+)
+WORKER_CALLS_IN_FLIGHT: Final = _gauge(
+    "worker_calls_in_flight", "Calls of a worker that are not answered yet.", worker=CONFIGURED, transport=Transport
+)
 WORKER_EVENTS: Final = _counter("worker_events_total", "Events of workers.", worker=CONFIGURED, event=WorkerEvent)
 WORKER_CONNECTIONS: Final = _gauge(
     "worker_connections",
@@ -262,7 +315,13 @@ LIMIT_HITS: Final = _counter(
 )
 REVIEWS_CANCELED: Final = _counter("reviews_canceled_total", "Reviews canceled by the API server.", phase=Phase)
 REVIEWS_IN_FLIGHT: Final = _gauge("reviews_in_flight", "Reviews being decided.")
+REVIEWS_IN_FLIGHT_LIMIT: Final = _gauge(
+    "reviews_in_flight_limit", "Reviews that may be decided at once; others fail with `OVERLOADED`."
+)
 BODY_BYTES_IN_FLIGHT: Final = _gauge("body_bytes_in_flight", "Bytes of the bodies of reviews being decided.")
+BODY_BYTES_IN_FLIGHT_LIMIT: Final = _gauge(
+    "body_bytes_in_flight_limit", "Bytes that these bodies may have; other requests are refused."
+)
 CONNECTIONS: Final = _gauge("connections", "TLS connections.")
 CONNECTIONS_ENDED: Final = _counter(
     "connections_ended_total", "Connections that a reply with Connection: close ended.", reason=(DRAIN, MAX_AGE)
@@ -301,6 +360,9 @@ LOG_LINES_DROPPED: Final = _counter(
     "log_lines_dropped_total", "Log lines dropped because standard error was not read in time."
 )
 
+POLICIES: Final = _gauge(
+    "policies", "Policies of the served configuration.", combined=Combination.MAX, phase=Phase, mode=Mode
+)
 DEGRADED_POLICIES: Final = _gauge(
     "degraded_policies",
     "Policies that cannot be called as configured: their last good version is called, or they fail.",
@@ -309,15 +371,53 @@ DEGRADED_POLICIES: Final = _gauge(
     combined=Combination.MAX,
 )
 
+# --------------------------------------------------------------------------------------------------- the process
+
+BUILD_INFO: Final = _gauge(
+    "build_info",
+    "1, with the versions of the gateway and of Python.",
+    combined=Combination.MAX,
+    version=CONFIGURED,
+    python=CONFIGURED,
+)
+EVENT_LOOP_LAG: Final = _histogram(
+    "event_loop_lag_seconds",
+    "By how much a timer of the event loop is late, sampled twice a second: every review waits as long.",
+    buckets=LAG_BUCKETS,
+)
+PROCESS_CPU: Final = _of_process(Kind.COUNTER, "process_cpu_seconds_total", "User and system CPU time.")
+PROCESS_RESIDENT_MEMORY: Final = _of_process(Kind.GAUGE, "process_resident_memory_bytes", "Resident memory.")
+PROCESS_VIRTUAL_MEMORY: Final = _of_process(Kind.GAUGE, "process_virtual_memory_bytes", "Virtual memory.")
+PROCESS_OPEN_FDS: Final = _of_process(Kind.GAUGE, "process_open_fds", "Open file descriptors.")
+PROCESS_MAX_FDS: Final = _of_process(Kind.GAUGE, "process_max_fds", "File descriptors that may be open.")
+PROCESS_START_TIME: Final = _of_process(
+    Kind.GAUGE, "process_start_time_seconds", "Unix time at which the process started.", Combination.MIN
+)
+
+PROCESS: Final = (
+    BUILD_INFO,
+    EVENT_LOOP_LAG,
+    PROCESS_CPU,
+    PROCESS_RESIDENT_MEMORY,
+    PROCESS_VIRTUAL_MEMORY,
+    PROCESS_OPEN_FDS,
+    PROCESS_MAX_FDS,
+    PROCESS_START_TIME,
+)
+"""Of every process."""
+
 # ---------------------------------------------------------------------------------------------- who has which
 
 GATEWAY: Final = (
     REVIEWS,
     REVIEW_SECONDS,
+    REVIEW_BUDGET_REMAINING,
+    REVIEW_BUDGET_EXHAUSTED,
     ENTRY_REVIEWS,
     OUTDATED_ENTRY_REVIEWS,
     POLICY_VERDICTS,
     POLICY_FAILURES,
+    POLICY_CALL_SECONDS,
     FAILED_OPEN,
     POLICY_ANSWERS,
     POLICY_CONFLICTS,
@@ -330,6 +430,9 @@ GATEWAY: Final = (
     CACHE_PURGED_POLICIES,
     CACHE_MEMORY_ENTRIES,
     CACHE_MEMORY_BYTES,
+    WORKER_CALLS,
+    WORKER_CALL_SECONDS,
+    WORKER_CALLS_IN_FLIGHT,
     WORKER_EVENTS,
     WORKER_CONNECTIONS,
     QUEUE_LENGTH,
@@ -339,7 +442,9 @@ GATEWAY: Final = (
     LIMIT_HITS,
     REVIEWS_CANCELED,
     REVIEWS_IN_FLIGHT,
+    REVIEWS_IN_FLIGHT_LIMIT,
     BODY_BYTES_IN_FLIGHT,
+    BODY_BYTES_IN_FLIGHT_LIMIT,
     CONNECTIONS,
     CONNECTIONS_ENDED,
     CERTIFICATE_EXPIRATION,
@@ -349,8 +454,10 @@ GATEWAY: Final = (
     CONFIGURATION_RELOADS,
     LAST_RELOAD_SUCCESSFUL,
     CONFIGURATION_LOADED,
+    POLICIES,
     DEGRADED_POLICIES,
     LOG_LINES_DROPPED,
+    *PROCESS,
 )
 """Of a gateway."""
 
@@ -404,11 +511,15 @@ BRIDGE_CONSUMING: Final = _gauge("consuming", "Whether calls are taken from the 
 
 BRIDGE: Final = (
     BRIDGE_EVENTS,
+    WORKER_CALLS,
+    WORKER_CALL_SECONDS,
+    WORKER_CALLS_IN_FLIGHT,
     WORKER_EVENTS,
     WORKER_CONNECTIONS,
     BRIDGE_CALLS_IN_FLIGHT,
     BRIDGE_CONSUMING,
     LOG_LINES_DROPPED,
+    *PROCESS,
 )
 """Of a bridge, which is a process of its own: under BRIDGE_PREFIX, and without the label ``worker``, of which it has
 one."""

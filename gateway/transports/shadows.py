@@ -69,7 +69,7 @@ class Shadows:
         name = call.policy.worker
         worker_descriptions = self._worker_descriptions.get(name)
         fits = None if worker_descriptions is None else worker_descriptions.fits(call.policy, call.version)
-        return self._leased[name].connection.call(call, waiter.answered, fits)
+        return self._leased[name].meter.call(call, waiter.answered, fits, of_policy=False)
 
     def disagreed(self, call: PolicyCall, version: str) -> None:
         """Ignored: a shadow's answers do not count as version skew."""

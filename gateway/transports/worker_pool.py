@@ -26,6 +26,8 @@ from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.policies.workers.grpc_names import socket_path, target_hosts
 from gateway.policies.workers.targets import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
 from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.labels import Transport
+from gateway.transports.call_meter import CallMeter
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.worker import GrpcWorker
@@ -52,10 +54,14 @@ _LAST_SOCKET: Final = f"{10**9}.sock"
 
 
 class PooledWorker(Struct, kw_only=True, eq=False):
-    """One worker. ``leases`` counts the configurations that use it; ``closed`` is set after it is closed."""
+    """One worker. ``leases`` counts the configurations that use it; ``closed`` is set after it is closed.
+
+    ``meter`` calls it, and measures the calls.
+    """
 
     key: _Key
     connection: WorkerChannel
+    meter: CallMeter
     supervisor: Supervisor | None
     socket: Path | None
     leases: int = 0
@@ -134,7 +140,9 @@ class WorkerPool:
     def _create(self, worker: Worker, key: _Key) -> PooledWorker:
         if worker.grpc is not None:
             return self._create_grpc(worker, worker.grpc, key)
-        return PooledWorker(key=key, connection=self._create_channel(worker), supervisor=None, socket=None)
+        connection = self._create_channel(worker)
+        meter = CallMeter(connection, _transport(worker), self._events)
+        return PooledWorker(key=key, connection=connection, meter=meter, supervisor=None, socket=None)
 
     def _create_channel(self, worker: Worker) -> WorkerChannel:
         """A worker of another transport than gRPC. Its module is imported here, only if it is needed."""
@@ -175,7 +183,8 @@ class WorkerPool:
         )
         if supervisor is not None:
             supervisor.start()
-        return PooledWorker(key=key, connection=connection, supervisor=supervisor, socket=socket)
+        meter = CallMeter(connection, Transport.GRPC, self._events)
+        return PooledWorker(key=key, connection=connection, meter=meter, supervisor=supervisor, socket=socket)
 
     def _socket(self) -> Path:
         self._sockets = self._sockets or _socket_directory()
@@ -223,6 +232,12 @@ def _socket_directory() -> "tempfile.TemporaryDirectory[str]":
         return made
     made.cleanup()
     return tempfile.TemporaryDirectory(prefix=_PREFIX, dir="/tmp")
+
+
+def _transport(worker: Worker) -> Transport:
+    if worker.queue is not None:
+        return Transport.QUEUE
+    return Transport.HOOK if worker.webhook is None else Transport.WEBHOOK
 
 
 def _key(worker: Worker) -> _Key:

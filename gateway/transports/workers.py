@@ -91,7 +91,7 @@ class Workers:
         name = call.policy.worker
         worker_descriptions = self._worker_descriptions.get(name)
         fits = None if worker_descriptions is None else worker_descriptions.fits(call.policy, call.version)
-        return self._leased[name].connection.call(call, waiter.answered, fits)
+        return self._leased[name].meter.call(call, waiter.answered, fits)
 
     def settled(self, call: PolicyCall) -> bool:
         """Whether all replicas that can answer ``call`` are known to have ``call.version``: verdicts may be reused."""

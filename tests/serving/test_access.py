@@ -22,7 +22,7 @@ def admin(loop, tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text("new\nold\n")
     access = AdminAccess(CredentialFile(tokens, ADMIN_TOKENS))
-    listener = AdminListener(checks=dict, metrics=lambda: ("text/plain", b"1\n"), access=access)
+    listener = AdminListener(checks=dict, metrics=Metrics().written, access=access)
     address = loop.run(listener.start("127.0.0.1", 0))
 
     def get(path, **headers):

@@ -11,6 +11,7 @@ from gateway.serving.acceptor import ListenError
 from gateway.serving.admin import AdminListener, Check
 from gateway.serving.limits import Limits
 from gateway.serving.purge import PurgePage
+from gateway.telemetry.metrics import Metrics
 from tests.world import policy
 
 CACHE = Cache(ttl=60)
@@ -43,10 +44,10 @@ class Admin:
             raise self.state
         return [Check(name, why, self.notes.get(name)) for name, why in self.state.items()]
 
-    def metrics(self):
+    async def metrics(self, *, openmetrics):
         if self.state is None:
             raise RuntimeError("a secret of ours")
-        return "text/plain; version=0.0.4; charset=utf-8", b"reviews_total 1\n"
+        return ("open" if openmetrics else "text/plain; version=0.0.4; charset=utf-8"), b"reviews_total 1\n"
 
     async def purge(self, policies):
         if self.state is None:
@@ -226,7 +227,7 @@ def test_a_purge_that_breaks_is_a_500(admin, logs):
 
 def test_without_a_cache_there_is_no_purge(loop):
     """A listener without one says that there is nothing."""
-    listener = AdminListener(checks=dict, metrics=lambda: ("", b""))
+    listener = AdminListener(checks=dict, metrics=Metrics().written)
     address = loop.run(listener.start("127.0.0.1", 0))
     client = http.client.HTTPConnection(*address, timeout=20)
     client.request("POST", "/purge")
@@ -253,7 +254,7 @@ def test_a_taken_port_is_the_operators_to_solve(loop, admin):
 
 def test_localhost_is_every_loopback_address_on_one_port(loop):
     """A name with several addresses is listened to on all of them, port 0 being one port for all."""
-    listener = AdminListener(checks=dict, metrics=lambda: ("", b""))
+    listener = AdminListener(checks=dict, metrics=Metrics().written)
     _, port = loop.run(listener.start("localhost", 0))
     client = http.client.HTTPConnection("localhost", port, timeout=20)
     client.request("GET", "/readyz")

@@ -116,10 +116,10 @@ def test_counters_start_at_zero(metrics):
     assert {sample.labels["policy"] for sample in samples if "policy" in sample.labels} == {"test/one.test.example.com"}
 
 
-def test_all_names_are_ours(metrics):
-    """Each series has our prefix, and none has a twin that says when it began."""
+def test_all_names_are_ours_or_those_of_every_process(metrics):
+    """Each series has our prefix, or Prometheus' for a process; and none has a twin that says when it began."""
     families = list(text_string_to_metric_families(metrics.exposition()[1].decode()))
-    assert [family.name for family in families if not family.name.startswith(PREFIX)] == []
+    assert [family.name for family in families if not family.name.startswith((PREFIX, "process_"))] == []
     assert [family.name for family in families if family.name.endswith("_created")] == []
 
 

@@ -71,7 +71,7 @@ class Bridge:
             address,
             stream,
             seals=seals,
-            handler=GrpcForwarder(self._worker),
+            handler=GrpcForwarder(self._worker, events),
             limits=consumer_limits,
             events=events,
         )

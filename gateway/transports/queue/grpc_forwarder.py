@@ -20,6 +20,9 @@ from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
+from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.labels import Transport
+from gateway.transports.call_meter import CallMeter
 from gateway.transports.descriptions import Description
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.messages import PHASES, InvalidHint
@@ -55,15 +58,23 @@ def unchanged(call: PolicyCall, outcome: pb.Outcome, *, characters: int, invalid
     return _Verdict(outcome=outcome)
 
 
+def _word(answer: Answer) -> str:
+    """The verdict that the worker gave."""
+    verdict = answer.outcome.WhichOneof("verdict") if isinstance(answer, _Verdict) else None
+    return verdict or "failure"
+
+
 class GrpcForwarder:
     """A Handler that calls a gRPC worker.
 
     Args:
         worker: whose ``read_outcome`` is ``unchanged``.
+        events: receives what is measured of the calls.
     """
 
-    def __init__(self, worker: GrpcWorker) -> None:
+    def __init__(self, worker: GrpcWorker, events: Events | None = None) -> None:
         self._worker = worker
+        self._meter = CallMeter(worker, Transport.GRPC, events or NoEvents(), _word)
         self._description: Description | None = None
         self._consumer: ConsumerDescription | None = None
         self._listeners: list[Callable[[], object]] = []
@@ -128,7 +139,7 @@ class GrpcForwarder:
         )
         # Without a description no endpoint fits, and the GrpcWorker answers why.
         fits = frozenset(() if description is None else (description,))
-        self._worker.call(policy_call, lambda _, answer: answered(self._result(policy_call, answer, description)), fits)
+        self._meter.call(policy_call, lambda _, answer: answered(self._result(policy_call, answer, description)), fits)
 
     def _document_of(self, content: bytes) -> Document:
         """Calls of one review arrive one after another; with the same Document they share one copy on the stream."""
