@@ -1,5 +1,7 @@
 """The metrics: one table, its words, and what is counted when."""
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
@@ -177,6 +179,48 @@ def test_an_answer_is_counted_by_its_source(metrics, source):
     labels = {"phase": "mutating", "policy": one.qualified_name}
     assert value(metrics, "policy_answers_total", **labels, source=source) == 1
     assert sum(value(metrics, "policy_answers_total", **labels, source=each) for each in Source) == 1
+
+
+def test_the_time_that_is_left_is_measured(metrics):
+    """Of each review; and a review whose time ended before all policies were called is counted once."""
+    chain = [policy("one"), policy("two", index=1)]
+    decision, _ = decide(chain, {"one": Allow(), "two": Allow()})
+    metrics.decided(replace(decision, ended=decision.started + 0.2, ends=decision.started + 1.0))
+    assert value(metrics, "review_budget_remaining_seconds_sum", phase="mutating") == pytest.approx(0.8)
+    exhausted = Failure(reason=Reason.BUDGET_EXHAUSTED, message="x")
+    failed = replace(decision, calls=tuple(replace(call, answer=exhausted) for call in decision.calls))
+    metrics.decided(replace(failed, ended=decision.started + 1.1, ends=decision.started + 1.0))
+    assert value(metrics, "review_budget_remaining_seconds_bucket", phase="mutating", le="0.0") == 1
+    assert value(metrics, "review_budget_exhausted_total", phase="mutating") == 1
+
+
+def test_a_sampled_review_is_an_exemplar(metrics):
+    """Its trace id is that of the review's trace, in OpenMetrics."""
+    decision, _ = decide([policy("one")], {"one": Allow()})
+    traceparent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-0"
+    metrics.decided(replace(decision, traceparent=traceparent + "0"))
+    assert b"trace_id" not in metrics.exposition(openmetrics=True)[1]
+    metrics.decided(replace(decision, traceparent=traceparent + "1"))
+    _, text = metrics.exposition(openmetrics=True)
+    (line,) = [line for line in text.decode().splitlines() if "0af7651916cd43dd8448eb211c80319c" in line]
+    assert line.startswith("admission_gateway_review_duration_seconds_bucket{le=")
+
+
+async def test_metrics_are_written_while_other_tasks_run(metrics):
+    """Piece by piece, with the same result."""
+    metrics.know([policy(f"p{number}") for number in range(200)], [])
+    turns = 0
+
+    async def count_turns():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_turns())
+    assert await metrics.written() == metrics.exposition()
+    counting.cancel()
+    assert turns > 20
 
 
 def test_conflicts_are_counted_for_the_later_policy(metrics):

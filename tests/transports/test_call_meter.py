@@ -1,0 +1,139 @@
+"""What is measured of a worker's calls: the same for all transports."""
+
+from time import monotonic
+
+import pytest
+
+from gateway.documents.documents import Document
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Allow, Deny, Failure
+from gateway.reasons import Reason
+from gateway.telemetry.labels import Transport
+from gateway.telemetry.metrics import Metrics
+from gateway.transports.call_meter import CallMeter
+from tests.samples import sample_value
+from tests.world import policy
+
+POLICY = policy("one")
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+class Channel:
+    """A worker that answers when the test says so."""
+
+    name = "labels"
+
+    def __init__(self):
+        self.answer = None
+        self.canceled = 0
+
+    def call(self, call, answered, fits=None):
+        del fits
+        self.answer = lambda answer: answered(call, answer)
+        return self.cancel
+
+    def cancel(self):
+        self.canceled += 1
+
+
+class Metered:
+    """One call at a time, and the metrics."""
+
+    def __init__(self):
+        self.metrics = Metrics()
+        self.channel = Channel()
+        self.meter = CallMeter(self.channel, Transport.GRPC, self.metrics)
+        self.answers = []
+
+    def call(self, *, seconds=60.0, traceparent="", **how):
+        call = PolicyCall(
+            id=1,
+            policy=POLICY,
+            document=Document(content=b"{}", digest=b""),
+            deadline=monotonic() + seconds,
+            uid="u",
+            cancellable=True,
+            traceparent=traceparent,
+        )
+        return self.meter.call(call, lambda _, answer: self.answers.append(answer), **how)
+
+    def value(self, name, **labels):
+        return sample_value(self.metrics, "admission_gateway_" + name, labels)
+
+    def counted(self, result):
+        return self.value("worker_calls_total", worker="labels", transport="grpc", result=result)
+
+    @property
+    def measured(self):
+        of_policy = {"phase": "mutating", "policy": POLICY.qualified_name}
+        return (
+            self.value("worker_calls_in_flight", worker="labels", transport="grpc"),
+            self.value("worker_call_duration_seconds_count", worker="labels", transport="grpc"),
+            self.value("policy_call_duration_seconds_count", **of_policy),
+        )
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (Allow(), "allow"),
+        (Deny(message="no"), "deny"),
+        (Failure(reason=Reason.WORKER_TIMEOUT, message="x"), "failure"),
+    ],
+)
+def test_an_answered_call_is_counted_by_its_verdict(answer, result):
+    """It is in flight until it is answered, and its duration counts for the worker and for the policy."""
+    metered = Metered()
+    assert [metered.counted(each) for each in ("allow", "deny", "failure", "canceled")] == [0, 0, 0, 0]
+    assert metered.measured == (0, None, None)
+    metered.call()
+    assert metered.measured == (1, None, None)
+    metered.channel.answer(answer)
+    assert metered.answers == [answer]
+    assert metered.counted(result) == 1
+    assert metered.measured == (0, 1, 1)
+
+
+def test_a_canceled_call_has_no_duration():
+    """It would say how long the review waited, and not how long the worker takes."""
+    metered = Metered()
+    metered.call()()
+    assert (metered.counted("canceled"), metered.channel.canceled) == (1, 1)
+    assert metered.measured == (0, None, None)
+
+
+def test_a_call_that_is_canceled_at_its_deadline_is_a_failure():
+    """The engine may notice before the transport; else slow policies would look fast."""
+    metered = Metered()
+    metered.call(seconds=-0.001)()
+    assert (metered.counted("failure"), metered.counted("canceled")) == (1, 0)
+    assert metered.measured == (0, 1, 1)
+
+
+def test_a_call_ends_once():
+    """A cancellation after the answer changes nothing."""
+    metered = Metered()
+    cancel = metered.call()
+    metered.channel.answer(Allow())
+    cancel()
+    assert (metered.counted("allow"), metered.counted("canceled")) == (1, 0)
+    assert metered.measured == (0, 1, 1)
+
+
+def test_a_shadow_counts_for_its_worker_alone():
+    """The policy was not called."""
+    metered = Metered()
+    metered.call(of_policy=False)
+    metered.channel.answer(Allow())
+    assert metered.measured == (0, 1, None)
+
+
+@pytest.mark.parametrize(("flags", "exemplars"), [("01", 2), ("03", 2), ("00", 0), ("02", 0)])
+def test_a_sampled_call_is_an_exemplar(flags, exemplars):
+    """Of both durations, with the trace id of the review."""
+    metered = Metered()
+    metered.call(traceparent=f"00-{TRACE}-00f067aa0ba902b7-{flags}")
+    metered.channel.answer(Allow())
+    _, text = metered.metrics.exposition(openmetrics=True)
+    assert text.decode().count(f'# {{trace_id="{TRACE}"}}') == exemplars
+    assert b"trace_id" not in metered.metrics.exposition()[1]
