@@ -1,0 +1,1 @@
+"""Decisions -> OpenTelemetry's spans, exported by OTLP. Only a gateway that exports them imports OpenTelemetry."""

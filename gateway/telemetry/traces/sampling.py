@@ -1,0 +1,51 @@
+"""Head sampling: whether a review's spans are exported in any case, decided before its workers are called.
+
+What the API server decided holds, if the sampler is based on the parent. Else, and without a parent, OpenTelemetry's
+rule for a ratio: the last 8 bytes of the trace's id, as a number, are below the ratio of their range. So all components
+with the same ratio choose the same traces.
+"""
+
+from random import getrandbits
+from typing import Final
+
+from gateway.engine.trace_context import Parent, TraceContext
+
+_RANGE: Final = 1 << 64
+
+
+class HeadSampler:
+    """Begins the traces of reviews.
+
+    Args:
+        ratio: of the traces without a parent that are sampled.
+        slow_seconds: see TraceContext.
+        parent_based: whether the parent's decision counts.
+    """
+
+    __slots__ = ("_below", "_is_parent_based", "_slow_seconds", "ratio")
+
+    def __init__(self, *, ratio: float, slow_seconds: float, parent_based: bool = True) -> None:
+        self.ratio = ratio
+        self._below = round(ratio * _RANGE)
+        self._slow_seconds = slow_seconds
+        self._is_parent_based = parent_based
+
+    def begin(self, parent: Parent | None) -> TraceContext:
+        """The trace of a review, with new ids."""
+        span_id = getrandbits(64) or 1
+        if parent is None:
+            number = getrandbits(128) or 1
+            trace_id, parent_id, tracestate = f"{number:032x}", "", ""
+            sampled = number % _RANGE < self._below
+        else:
+            trace_id, parent_id, tracestate = parent.trace_id, parent.span_id, parent.tracestate
+            sampled = parent.sampled if self._is_parent_based else int(trace_id[16:], 16) < self._below
+        return TraceContext(
+            traceparent=f"00-{trace_id}-{span_id:016x}-0{int(sampled)}",
+            tracestate=tracestate,
+            trace_id=trace_id,
+            parent_id=parent_id,
+            span_id=span_id,
+            sampled=sampled,
+            slow_seconds=self._slow_seconds,
+        )
