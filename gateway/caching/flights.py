@@ -14,6 +14,7 @@ Each call gets at most one stale verdict, then one answer, and is counted once.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import monotonic
 from typing import Final
 
 import structlog
@@ -120,6 +121,7 @@ class Flight:
         """Redis has answered, or its time is over."""
         self._cancel = _nothing
         calls = tuple(self._waiting)
+        _note_lookup(calls)
         served: dict[PolicyCall, CachedVerdict] = {}
         for call in calls:
             kept = None if entry is None else self._store.usable(self._cache_key, entry, _cache(call))
@@ -192,6 +194,7 @@ class Flight:
                 self._call_alone(each)
             elif each in self._waiting:
                 self._count(each, LookupResult.SHARED)
+                each.shared_with = call.traceparent
                 self._end(each, answer, Origin(source=Source.SHARED))
 
     def fallback(self, call: PolicyCall, verdict: Verdict, origin: Origin) -> None:
@@ -235,6 +238,13 @@ class Flight:
 
     def _count(self, call: PolicyCall, result: LookupResult) -> None:
         self._store.count_lookup(call, result)
+
+
+def _note_lookup(calls: Sequence[PolicyCall]) -> None:
+    """Write down in the calls that Redis has answered now."""
+    now = monotonic()
+    for call in calls:
+        call.looked_up_at = now
 
 
 def _cache(call: PolicyCall) -> Cache:

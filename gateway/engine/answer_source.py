@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.enums import StrEnum
+from gateway.policies.model import Policy
 
 
 class Source(StrEnum):
@@ -42,13 +43,26 @@ class Origin(Struct, frozen=True, kw_only=True):
 class CallRecord(Struct, frozen=True, kw_only=True):
     """One call: when it was made and answered, on the driver's clock, and what the cache had for it.
 
-    ``answered_at`` is None if no answer came in time. ``lookup`` is the result of the cache lookup
-    (``gateway.telemetry.labels.LookupResult``), "" if the cache was not asked.
+    ``number`` identifies it in its review. ``answered_at`` is None if no answer came in time. ``lookup`` is the result
+    of the cache lookup (``gateway.telemetry.labels.LookupResult``), "" if the cache was not asked; ``looked_up_at`` is
+    when Redis had answered, None if it was not asked. ``shared_with`` is the traceparent of the call of another review
+    whose answer this one shared.
     """
 
+    number: int = 0
     called_at: float
     answered_at: float | None
     lookup: str = ""
+    looked_up_at: float | None = None
+    shared_with: str = ""
+
+
+class SampledCall(Struct, frozen=True, kw_only=True):
+    """A call of a review whose spans are exported; ``prefetched``: it was made before its policy's turn."""
+
+    policy: Policy
+    prefetched: bool
+    record: CallRecord
 
 
 CALLED: Final = Origin(source=Source.CALLED)

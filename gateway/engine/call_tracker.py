@@ -22,11 +22,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gateway.documents.documents import Document
-from gateway.engine.answer_source import CALLED, CallRecord, Origin, Source
+from gateway.engine.answer_source import CALLED, CallRecord, Origin, SampledCall, Source
 from gateway.engine.deadlines import Budget
 from gateway.engine.memo import Fallback, Memo, MemoEntry
 from gateway.engine.plan import Member
 from gateway.engine.policy_call import CacheKey, PolicyCall, PolicyInvocation
+from gateway.engine.trace_context import NO_TRACE, TraceContext
 from gateway.engine.verdicts import Answer, Failure, Verdict
 from gateway.policies.model import Policy, SideEffects
 from gateway.reasons import Reason
@@ -56,17 +57,18 @@ class InvocationResult(Struct, frozen=True, kw_only=True):
 class CallTracker(Struct, eq=False):
     """Keeps the open calls of one review and their verdicts.
 
-    ``request`` and ``budget`` are the review's, ``ids`` gives the next id, ``traceparent`` goes with each call.
-    ``prefetches`` counts the prefetched calls; ``claims`` holds those that a later turn may still use, by the policy's
-    index. The driver has to carry out ``new`` and ``cancels``.
+    ``request`` and ``budget`` are the review's, ``ids`` gives the next id, ``trace`` goes with each call. ``sampled``
+    has all calls, if their spans are exported. ``prefetches`` counts the prefetched calls; ``claims`` holds those that
+    a later turn may still use, by the policy's index. The driver has to carry out ``new`` and ``cancels``.
     """
 
     request: Request
     budget: Budget
     ids: Iterator[int]
-    traceparent: str = ""
+    trace: TraceContext = NO_TRACE
     memo: Memo = field(default_factory=Memo)
     prefetches: int = 0
+    sampled: list[PolicyCall] = []
     claims: dict[int, PolicyCall] = {}
     new: list[PolicyCall] = []
     cancels: list[PolicyCall] = []
@@ -123,13 +125,15 @@ class CallTracker(Struct, eq=False):
     ) -> PolicyCall:
         """A new call. ``key`` is None for a call with side effects."""
         policy = member.policy
+        number, trace = next(self.ids), self.trace
         call = PolicyCall(
-            id=next(self.ids),
+            id=number,
             policy=policy,
             document=document,
             deadline=deadline,
             uid=self.request.uid,
-            traceparent=self.traceparent,
+            traceparent=trace.of_call(number) if trace.sampled else trace.traceparent,
+            tracestate=trace.tracestate,
             cancellable=key is not None,
             version=member.version,
             key_prefix=member.key_prefix,
@@ -137,6 +141,8 @@ class CallTracker(Struct, eq=False):
             key=key,
             called_at=now,
         )
+        if trace.sampled:
+            self.sampled.append(call)
         self.new.append(call)
         self.memo.open(call)
         return call
@@ -150,7 +156,7 @@ class CallTracker(Struct, eq=False):
         if isinstance(answer, Failure):
             return self._close_failed(call, answer, origin, now, now)
         results = []
-        record = CallRecord(called_at=call.called_at, answered_at=now, lookup=call.lookup)
+        record = call.record(now)
         for invocation in call.invocations:
             source = origin if invocation is call.invocations[0] else replace(origin, source=Source.SHARED)
             if now > invocation.deadline:
@@ -176,6 +182,13 @@ class CallTracker(Struct, eq=False):
     def wake_at(self) -> float | None:
         """The earliest deadline of the prefetched calls. (The deadlines of the others are those of their turns.)"""
         return min((call.deadline for call in self.memo.calls if call.prefetched), default=None)
+
+    def sampled_calls(self) -> tuple[SampledCall, ...]:
+        """All calls of this review, if their spans are exported. Without their documents, which are large."""
+        return tuple(
+            SampledCall(policy=call.policy, prefetched=call.prefetched, record=call.record(call.answered_at))
+            for call in self.sampled
+        )
 
     def take_new(self) -> tuple[tuple[PolicyCall, ...], tuple[PolicyCall, ...]]:
         """The new calls and cancellations since the last time. The receiver must carry them out."""
@@ -203,7 +216,7 @@ class CallTracker(Struct, eq=False):
             # The transport has the same deadline and may notice first. Only the engine knows whether the policy's
             # timeout or the review's budget ended.
             failure = self.budget.worker_timeout(caller, otherwise=failure)
-        record = CallRecord(called_at=call.called_at, answered_at=answered_at, lookup=call.lookup)
+        record = call.record(answered_at)
         result = [self._failed(caller, failure, origin, record, now)]
         for invocation in followers:
             if invocation.deadline <= now:
@@ -216,7 +229,7 @@ class CallTracker(Struct, eq=False):
         """A prefetched call has failed (None: its time ended) while turns followed it."""
         result = []
         answered_at = None if failure is None else now
-        record = CallRecord(called_at=prefetched.called_at, answered_at=answered_at, lookup=prefetched.lookup)
+        record = prefetched.record(answered_at)
         for invocation in prefetched.invocations:
             serial = invocation.called_at + (now - prefetched.called_at)
             if failure is not None and serial < invocation.deadline:
@@ -260,7 +273,7 @@ class CallTracker(Struct, eq=False):
         for invocation in late:
             call.invocations.remove(invocation)
         self._drop_unwanted(call)
-        record = CallRecord(called_at=call.called_at, answered_at=None, lookup=call.lookup)
+        record = call.record(None)
         return [
             self._failed(invocation, self.budget.worker_timeout(invocation), _SHARED, record, now)
             for invocation in late

@@ -10,10 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from gateway.engine.annotations import kubernetes_annotations
+from gateway.engine.answer_source import SampledCall
 from gateway.engine.field_changes import FieldChange, field_changes
-from gateway.engine.invocation_record import InvocationRecord
+from gateway.engine.invocation_record import InvocationRecord, has_failure
 from gateway.engine.object_state import ObjectState
 from gateway.engine.plan import Plan
+from gateway.engine.trace_context import NO_TRACE, TraceContext
 from gateway.enums import StrEnum
 from gateway.matching.outcomes import RULES
 from gateway.patching.difference import Operation
@@ -60,13 +62,13 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     ``object_state`` has which policy changed what. ``calls`` are the turns of the policies that have a rule about the
     request. ``prefetches`` counts the calls made before a policy's turn. ``started`` is when the request was received,
     ``ended`` when it was decided, ``ends`` the end of the budget; ``ledger`` has the time of each stage. ``entry`` is
-    the registered entry that was called, None for the path of a whole phase; ``traceparent`` is the W3C Trace Context
-    that went with each call, "" without one.
+    the registered entry that was called, None for the path of a whole phase; ``trace`` is the trace context of which
+    each call had a part. ``sampled_calls`` has all calls, if the trace is sampled: also those that no turn used.
     """
 
     phase: Phase
     entry: str | None = None
-    traceparent: str = ""
+    trace: TraceContext = NO_TRACE
     plan: Plan
     request: Request
     outcome: Outcome
@@ -76,10 +78,28 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     calls: tuple[InvocationRecord, ...]
     object_state: ObjectState | None = None
     prefetches: int = 0
+    sampled_calls: tuple[SampledCall, ...] = ()
     started: float
     ended: float
     ends: float
     ledger: TimeLedger
+
+    @cached_property
+    def is_traced(self) -> bool:
+        """Whether the gateway exports its spans: it is sampled, slow, denied or failed, failures ignored included."""
+        trace = self.trace
+        if trace.sampled or not trace.trace_id:
+            return trace.sampled
+        allowed = self.outcome is Outcome.ALLOWED and not has_failure(self.calls)
+        return trace.is_recorded(allowed=allowed, seconds=self.ended - self.started)
+
+    @property
+    def trace_id(self) -> str:
+        """The trace in which it is found: of the gateway's spans, or without tracing the API server's; "" if none."""
+        trace = self.trace
+        if trace.trace_id:
+            return trace.trace_id if self.is_traced else ""
+        return trace.traceparent[3:35]
 
     @cached_property
     def all_calls(self) -> tuple[InvocationRecord, ...]:

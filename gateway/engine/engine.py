@@ -53,6 +53,7 @@ from gateway.engine.prefetch import Prefetch
 from gateway.engine.response_builder import compose
 from gateway.engine.review_state import ReviewState
 from gateway.engine.steps import Step
+from gateway.engine.trace_context import NO_TRACE, TraceContext
 from gateway.engine.verdicts import Answer, Failure, Verdict
 from gateway.matching.outcomes import (
     Matched,
@@ -91,7 +92,7 @@ class Engine:
         namespaces: the labels of the namespaces that need no lookup, by name.
         limits: the limits on workers' patches.
         prefetch: whether mutating policies may be called before their turn.
-        traceparent: the W3C Trace Context header that goes with each call.
+        trace: the trace context that goes with each call.
         entry: the registered entry that was called, for the record.
     """
 
@@ -106,7 +107,7 @@ class Engine:
         namespaces: Mapping[str, Labels] = NO_NAMESPACES,
         limits: PatchLimits = DEFAULT_LIMITS,
         prefetch: bool = True,
-        traceparent: str = "",
+        trace: TraceContext = NO_TRACE,
         entry: str | None = None,
     ) -> None:
         self._request = request
@@ -114,7 +115,7 @@ class Engine:
         self._parallel = plan.phase is Phase.VALIDATING
         self._budget = Budget(ends)
         self._received = received
-        self._traceparent = traceparent
+        self._trace = trace
         self._entry = entry
         self.ledger = TimeLedger(read=read)
         """When each stage ended; the driver and its caller write down those that the engine does not see."""
@@ -128,7 +129,7 @@ class Engine:
         facts = Facts() if known is None else Facts(namespaces={request.namespace: known})
         self._lookups = Lookups(request, ids, facts)
         self._documents = DocumentBuilder(request)
-        self._tracker = CallTracker(request, self._budget, ids, traceparent)
+        self._tracker = CallTracker(request, self._budget, ids, trace)
         self._concerned: Concerned = {}
         self._may_prefetch = prefetch and not self._parallel
         self._prefetch: Prefetch | None = None
@@ -324,7 +325,7 @@ class Engine:
         decision = Decision(
             phase=self._plan.phase,
             entry=self._entry,
-            traceparent=self._traceparent,
+            trace=self._trace,
             plan=self._plan,
             request=self._request,
             outcome=outcome,
@@ -334,6 +335,7 @@ class Engine:
             calls=calls,
             object_state=self._object,
             prefetches=self._tracker.prefetches,
+            sampled_calls=self._tracker.sampled_calls(),
             started=self._budget.started,
             ended=now,
             ends=self._budget.ends,

@@ -7,6 +7,7 @@ send; the other fields belong to the engine.
 from msgspec import Struct
 
 from gateway.documents.documents import Document
+from gateway.engine.answer_source import CallRecord
 from gateway.engine.plan import Member
 from gateway.engine.verdicts import Failure
 from gateway.policies.model import Cache, Policy
@@ -51,7 +52,8 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     first the one that made it, then its followers. ``prefetched``: it was made before a turn; all of ``invocations``
     follow it. ``claims`` are the indexes in the plan of the policies whose turn may still use it.
 
-    The cache sets ``lookup``, the result of its lookup, for the record.
+    For the record, the cache sets ``lookup``, the result of its lookup, ``looked_up_at``, when Redis had answered, and
+    ``shared_with``, the traceparent of the call of another review whose answer it shares.
     """
 
     id: int
@@ -71,6 +73,21 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     prefetched: bool = False
     claims: set[int] = set()
     lookup: str = ""
+    looked_up_at: float | None = None
+    shared_with: str = ""
+    answered_at: float | None = None
+
+    def record(self, answered_at: float | None) -> CallRecord:
+        """What is recorded of it; ``answered_at`` is None if no answer came in time."""
+        self.answered_at = answered_at
+        return CallRecord(
+            number=self.id,
+            called_at=self.called_at,
+            answered_at=answered_at,
+            lookup=self.lookup,
+            looked_up_at=self.looked_up_at,
+            shared_with=self.shared_with,
+        )
 
     @property
     def wanted(self) -> bool:

@@ -21,7 +21,7 @@ are none or the time to drain is over.
 import asyncio
 import math
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Final, Protocol, cast
@@ -29,6 +29,7 @@ from typing import Any, Final, Protocol, cast
 import structlog
 from msgspec import Struct
 
+from gateway.engine.trace_context import Parent, TraceContext, passed_on
 from gateway.reasons import Reason
 from gateway.serving import web
 from gateway.serving.acceptor import Acceptor, ConnectionSource
@@ -41,7 +42,7 @@ from gateway.serving.listener import Listener
 from gateway.serving.oversized import envelope
 from gateway.serving.plans import Target
 from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
-from gateway.serving.route_table import RouteTable, is_healthy, requested, require_review, traceparent, unknown
+from gateway.serving.route_table import RouteTable, is_healthy, parent, requested, require_review, unknown
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.table import CONNECTIONS_ENDED, DRAIN, HTTP_REQUESTS_REJECTED, LIMIT_HITS, MAX_AGE
 
@@ -60,11 +61,11 @@ class ReviewAnswerer(Protocol):
     """Answers a body, whatever it holds. Cancelled when the client hangs up."""
 
     async def __call__(
-        self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool, traceparent: str
+        self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool, trace: TraceContext
     ) -> HttpReply:
         """The answer to ``body``, which arrived at ``started`` and must be answered by ``ends`` (``time.monotonic``).
 
-        ``traceparent`` is the header of W3C Trace Context, "" without a valid one.
+        ``trace`` is the trace context that its workers get.
 
         Raises:
             Refused: there is no verdict: a reload removed the target after the header arrived.
@@ -96,10 +97,11 @@ class HttpServer:
         routes: the paths that can be called.
         authentication: which clients may call; None: all.
         limits: every bound.
+        begin_trace: begins the trace of a review, given the API server's span.
         events: counts what was refused, and by which limits, and the connections that were ended.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all by name
         self,
         *,
         judge: ReviewAnswerer,
@@ -107,9 +109,11 @@ class HttpServer:
         routes: RouteTable,
         authentication: ClientAuthentication | None = None,
         limits: Limits | None = None,
+        begin_trace: Callable[[Parent | None], TraceContext] = passed_on,
         events: Events | None = None,
     ) -> None:
         self._judge = judge
+        self._begin_trace = begin_trace
         self._refuse = refuse
         self._routes = routes
         self._authentication = authentication or ClientAuthentication()
@@ -236,7 +240,7 @@ class HttpServer:
         body = await self._bodies.read(request, ends)
         with self._in_hand(connection, target, body, ends) as overloaded:
             reply = await self._judge(
-                target, body, started, ends, overloaded=overloaded, traceparent=traceparent(request)
+                target, body, started, ends, overloaded=overloaded, trace=self._begin_trace(parent(request))
             )
         return web.Response(
             status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}

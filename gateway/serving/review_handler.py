@@ -18,6 +18,7 @@ import structlog
 from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine
 from gateway.engine.plan import Plan
+from gateway.engine.trace_context import NO_TRACE, TraceContext
 from gateway.engine.verdicts import Failure
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase
@@ -99,11 +100,18 @@ class ReviewHandler:
             driver.break_off(why)
 
     async def __call__(
-        self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool, traceparent: str = ""
+        self,
+        target: Target,
+        body: bytes,
+        started: float,
+        ends: float,
+        *,
+        overloaded: bool,
+        trace: TraceContext = NO_TRACE,
     ) -> HttpReply:
         """The answer to ``body``, which arrived at ``started`` and must be answered by ``ends`` (``time.monotonic``).
 
-        ``traceparent`` is sent to the workers.
+        ``trace`` is sent to the workers.
 
         Raises:
             Refused: there is no such target any more.
@@ -122,7 +130,7 @@ class ReviewHandler:
             if overloaded:
                 plan = plan.failing(OVERLOADED)
             times = ReviewTimes(started=started, read=read, ends=ends)
-            driver = self._driver(configuration, plan, request, times, target.entry, traceparent)
+            driver = self._driver(configuration, plan, request, times, target.entry, trace)
             self._drivers.add(driver)
             try:
                 decision = await driver.decide()
@@ -168,7 +176,7 @@ class ReviewHandler:
         request: Request,
         times: ReviewTimes,
         entry: str | None,
-        traceparent: str,
+        trace: TraceContext,
     ) -> Driver:
         engine = Engine(
             request,
@@ -179,7 +187,7 @@ class ReviewHandler:
             namespaces=configuration.namespaces,
             limits=self._patch_limits,
             prefetch=self._prefetch,
-            traceparent=traceparent,
+            trace=trace,
             entry=entry,
         )
         return Driver(

@@ -12,6 +12,7 @@ import re
 from typing import Final
 from urllib.parse import parse_qsl
 
+from gateway.engine.trace_context import Parent, parent_of
 from gateway.hooks.configuration.paths import ID_PATHS, HookPath
 from gateway.registration.entries import REVISION_DIGITS
 from gateway.serving import web
@@ -134,11 +135,7 @@ def _require_json(request: web.BaseRequest, content_type: str | None) -> None:
         raise Refused(Refusal.CONTENT_TYPE, f"Content-Type {quote(content_type)} is not supported; {next_step}")
 
 
-_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-"""W3C Trace Context, 3.2: version, trace-id, parent-id, trace-flags; "the value ff is invalid", and so are zeros."""
-
-
-def traceparent(request: web.BaseRequest) -> str:
-    """The traceparent header, "" without a valid one: "If parsing fails, the vendor ... MUST NOT" use it."""
-    written = request.headers.get("traceparent", "")
-    return written if written and _TRACEPARENT.fullmatch(written) else ""
+def parent(request: web.BaseRequest) -> Parent | None:
+    """The API server's span, of which the review is a part; None without valid headers."""
+    traceparents = request.headers.getall("traceparent", ())
+    return parent_of(traceparents, request.headers.getall("tracestate", ())) if traceparents else None

@@ -7,7 +7,7 @@ none is removed or changes its meaning. Times in milliseconds count from the arr
 member                         value
 =============================  ====================================================================================
 uid, time, replica             the review's uid; when it arrived, RFC 3339 in UTC; the gateway that decided it
-traceId                        the trace id of its W3C Trace Context, or null
+traceId                        the id of the trace in which it is found, or null
 phase, entry                   mutating or validating; the registered entry called, null for /mutate and /validate
 request                        {uid, operation, kind, resource, subResource, namespace, name, dryRun, user, groups}
 outcome, allowed               allowed, denied or failed; whether the request passes
@@ -157,7 +157,7 @@ class _Document:
             "uid": self._text("uid", decision.request.uid),
             "time": arrived.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "replica": replica,
-            "traceId": decision.traceparent.split("-")[1] if decision.traceparent else None,
+            "traceId": decision.trace_id or None,
             "phase": decision.phase.value,
             "entry": decision.entry,
             "request": self._request(),

@@ -113,7 +113,9 @@ class Metrics:
         """Count a decision."""
         count, phase = self.count, decision.plan.phase
         count(REVIEWS, phase, decision.outcome)
-        trace_id = sampled_trace_id(decision.traceparent)
+        trace = decision.trace
+        # A trace that only the gateway exports (slow, denied, failed) is found too.
+        trace_id = trace.trace_id if decision.is_traced else sampled_trace_id(trace.traceparent)
         self.observe(REVIEW_SECONDS, max(decision.ended - decision.started, 0.0), phase, trace_id=trace_id)
         self.observe(REVIEW_BUDGET_REMAINING, max(decision.ends - decision.ended, 0.0), phase)
         used, exhausted = 0, False

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from gateway.engine.trace_context import TraceContext
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.policies.errors import Place
 from gateway.policies.model import Cache, Mode, Phase, Rule
@@ -35,7 +36,9 @@ def test_it_tells_which_review_it_is_of():
         [policy("a")],
         {"a": Allow()},
         on=request(userInfo={"username": "jane", "groups": ["dev"], "extra": {"credential": ["hunter2"]}}),
-        change=lambda decision: replace(decision, entry="team.example.com", traceparent=f"00-{'a' * 32}-{'b' * 16}-01"),
+        change=lambda decision: replace(
+            decision, entry="team.example.com", trace=TraceContext(traceparent=f"00-{'a' * 32}-{'b' * 16}-01")
+        ),
     )
     assert made["apiVersion"] == "admission-gateway.dev/decision/v1alpha1"
     assert (made["uid"], made["time"], made["replica"]) == ("u1", "1970-01-12T13:48:20.000Z", "gw-1")

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.engine.answer_source import Source
 from gateway.engine.plan import Unavailable, UnavailableReason
+from gateway.engine.trace_context import TraceContext
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache, FailurePolicy, Phase, Shadow
 from gateway.reasons import Reason
@@ -198,9 +199,9 @@ def test_a_sampled_review_is_an_exemplar(metrics):
     """Its trace id is that of the review's trace, in OpenMetrics."""
     decision, _ = decide([policy("one")], {"one": Allow()})
     traceparent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-0"
-    metrics.decided(replace(decision, traceparent=traceparent + "0"))
+    metrics.decided(replace(decision, trace=TraceContext(traceparent=traceparent + "0")))
     assert b"trace_id" not in metrics.exposition(openmetrics=True)[1]
-    metrics.decided(replace(decision, traceparent=traceparent + "1"))
+    metrics.decided(replace(decision, trace=TraceContext(traceparent=traceparent + "1")))
     _, text = metrics.exposition(openmetrics=True)
     (line,) = [line for line in text.decode().splitlines() if "0af7651916cd43dd8448eb211c80319c" in line]
     assert line.startswith("admission_gateway_review_duration_seconds_bucket{le=")
