@@ -249,7 +249,12 @@ _FIXED: Final = (
     ),
     _Fixed(title="Files of `review`", module="gateway.cli.review_files", names=("MAX_FILE_BYTES",)),
     _Fixed(title="Log lines", module="gateway.telemetry.logs", names=("QUEUE_LINES",)),
-    _Fixed(title="The decision log", module="gateway.telemetry.decisions", names=("TEXT_CHARACTERS", "PATHS")),
+    _Fixed(
+        title="Decisions that wait to be written",
+        module="gateway.telemetry.background_writer",
+        names=("WAITING_RECORDS", "WAITING_BYTES", "BATCH_BYTES", "STOP_SECONDS", "QUIET_SECONDS"),
+    ),
+    _Fixed(title="The decision log", module="gateway.telemetry.line_sinks", names=("FILE_BYTES", "FILES")),
 )
 
 

@@ -13,6 +13,7 @@ from gateway.cli.transport_options import chosen_transport_config
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.serving.settings import RegistrationSettings, Settings
+from gateway.telemetry.log_level import LogLevel
 from gateway.transports.limits import TransportLimits
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def chosen_settings(policies: tuple[Path, ...], values: dict[str, Any]) -> tuple
         registration=_registration(values),
         redis=values["redis"] or "",
         seal_key_file=values["seal_key_file"],
+        decision_log=values["decision_log"],
+        decision_log_level=LogLevel(values["decision_log_level"]),
         prefetch=not values["no_prefetch"],
         idempotency_sample_ratio=values["idempotency_sample_ratio"],
         shadow_sample_ratio=values["shadow_sample_ratio"],

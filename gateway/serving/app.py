@@ -23,6 +23,7 @@ from gateway.serving.access import AccessControl
 from gateway.serving.admin import AdminListener, Check
 from gateway.serving.certificate_source import CertificateSource
 from gateway.serving.configuration_switch import ConfigurationSwitch
+from gateway.serving.decision_outputs import DecisionOutputs
 from gateway.serving.development_certificates import DevelopmentCertificates
 from gateway.serving.http_server import HttpServer
 from gateway.serving.idempotency_check import IdempotencyCheck
@@ -39,7 +40,6 @@ from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow_comparison import ShadowComparison
 from gateway.serving.verdict_cache import ServedCache
 from gateway.sources.watching import Source
-from gateway.telemetry.decisions import DecisionLog
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.process import observe_process, watch_lag
 from gateway.telemetry.table import (
@@ -152,6 +152,7 @@ class Gateway:
         self._replays = Replays(lambda: self._loaded, patch_limits=settings.patch_limits)
         self._routes = RouteTable(self._rollout, settings.hooks)
         self._services = self._cluster_services(cluster)
+        self._outputs = DecisionOutputs(settings, self.metrics)
         self._judge = self._review_handler(consumers)
         self.front = HttpServer(
             judge=self._judge,
@@ -174,7 +175,7 @@ class Gateway:
         """The handler of all reviews, with those who observe its decisions."""
         settings = self.settings
         lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
-        observers: list[DecisionObserver] = [self.metrics, DecisionLog()]
+        observers: list[DecisionObserver] = [self.metrics, *self._outputs.observers]
         if settings.idempotency_sample_ratio:
             share = settings.idempotency_sample_ratio
             observers.append(IdempotencyCheck(self._replays, self.metrics, share=share, lines=lines))
@@ -248,6 +249,7 @@ class Gateway:
             self._refuse_errors_if_strict()
             context = await self._certificate.wait()
             max_age = self.settings.max_connection_age_seconds or math.inf
+            self._outputs.start()
             front = await self.front.start(*self.settings.listen, context, max_connection_age=max_age)
         except BaseException:
             await self._close()
@@ -316,6 +318,7 @@ class Gateway:
         await self.cache.close()
         if self._services is not None:
             await self._services.stop()
+        await asyncio.to_thread(self._outputs.stop)
         await self.admin.stop()
 
     # -------------------------------------------------------------------------------------------------- state

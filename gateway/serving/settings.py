@@ -9,6 +9,7 @@ from gateway.patching.limits import PatchLimits
 from gateway.policies.workers.targets import ServiceReference
 from gateway.quoting import Redacted
 from gateway.serving.limits import DRAIN_SECONDS, MAX_CONNECTION_AGE_SECONDS, SHUTDOWN_DELAY_SECONDS, Limits
+from gateway.telemetry.log_level import LogLevel
 from gateway.transports.limits import TransportLimits
 from gateway.transports.transport_config import TransportConfig
 
@@ -81,6 +82,9 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """The URL of the Redis that all replicas share, perhaps with a password; empty: each replica has its own cache."""
     seal_key_file: Path | None = None
     """The keys that seal entries in Redis; None: a key of this process, so that no replicas share verdicts."""
+    decision_log: str = "none"
+    """``stdout``, ``none``, or the path of a file."""
+    decision_log_level: LogLevel = LogLevel.DENIED
     prefetch: bool = True
     """Whether mutating policies are called before their turn."""
     idempotency_sample_ratio: float = 0.0

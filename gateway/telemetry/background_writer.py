@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.enums import StrEnum
+from gateway.telemetry.labels import Drop
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -37,28 +37,6 @@ STOP_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 10.0
 """How long no record must have been dropped until the log says that they are written again: a disk that is nearly full
 takes some and refuses others."""
-
-
-class Drop(StrEnum):
-    """Why a record was dropped. The value of a metric label."""
-
-    FULL = "full"
-    """Too many records, or too many bytes, wait to be written."""
-
-    INTERNAL = "internal"
-    """An error of the gateway: the log has it."""
-
-    REJECTED = "rejected"
-    """The collector did not take it: it is away, too slow, or refused it."""
-
-    SHUTDOWN = "shutdown"
-    """The gateway stopped before it was written."""
-
-    TOO_LARGE = "too_large"
-    """The review is too large to be recorded."""
-
-    WRITE_ERROR = "write_error"
-    """The file, directory or pipe cannot be written."""
 
 
 class WriteError(Exception):

@@ -1,15 +1,14 @@
-"""The decision log: a line for each review, with what is needed to explain a denial to the user.
+"""The decision log: a line of JSON for each review, the document of ``gateway.telemetry.decision_document``.
 
-A line has the user and the object (names, never contents); the outcome; each policy that refused, failed or changed the
-object, or would have in mode enforce, with its reason code; conflicts; stale verdicts; and the changed fields with the
-policies that changed them. Reviews that all policies allowed are logged at debug.
+It is the only log of decisions: the process's own log has no line for a review. So there is one format, one level and
+one place to look, and the standard error has what the process says of itself.
 
-Lines wait in memory until they are written, so their size is bounded, whatever the worker and the request contain.
+A line is made when the answer has left, and only if the level selects it; then a thread writes it. No review waits.
 """
 
-import logging
+import asyncio
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -17,125 +16,54 @@ from gateway.engine.answer_source import Source
 from gateway.engine.decision import Decision
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Deny, Failure
-from gateway.policies.model import Mode
-from gateway.reasons import Reason
+from gateway.telemetry.background_writer import BackgroundWriter
+from gateway.telemetry.decision_document import decision_document, encoded
+from gateway.telemetry.labels import Drop
+from gateway.telemetry.log_level import LogLevel
 
-_TEXTS_OF_OTHERS: Final = ("uid", "group", "version", "resource", "subresource", "namespace", "name")
-"""The fields from the request, whose length the client decides."""
-
-_LOG: Final = structlog.get_logger("gateway.decisions")
-_SWITCH: Final = logging.getLogger("gateway.decisions")
-"""Checked before the fields of an ordinary review are made: debug is nearly always disabled."""
-
-TEXT_CHARACTERS: Final = 1_000
-"""How many characters of one text are logged. Kubernetes' longest name has 253; the user has the whole message of a
-denial; a worker's message may have 40 MB."""
-
-PATHS: Final = 50
-"""How many changed places of one policy are logged; a patch may have 10,000."""
+_LOG: Final = structlog.get_logger(__name__)
 
 
 class DecisionLog:
-    """Writes decisions as log lines."""
+    """Logs decisions. A DecisionObserver.
+
+    Args:
+        writer: takes the lines.
+        level: which decisions are logged.
+    """
+
+    def __init__(self, writer: BackgroundWriter, level: LogLevel = LogLevel.DENIED) -> None:
+        self._writer = writer
+        self._level = level
 
     def decided(self, decision: Decision) -> None:
-        """Log a decision, at the level of ``_level``."""
-        level = _level(decision.calls)
-        if level > logging.DEBUG or _SWITCH.isEnabledFor(level):
-            _LOG.log(level, "review decided", **_fields(decision))
+        """Log this decision when its answer has left, if the level selects it; in the event loop."""
+        if self._level is not LogLevel.ALL:
+            level = level_of(decision.calls)
+            if level is LogLevel.ALL or (level is LogLevel.DENIED and self._level is LogLevel.FAILED):
+                return
+        if self._writer.full:
+            # The line would be made for nothing.
+            self._writer.drop(Drop.FULL, error="too many decisions wait to be written")
+            return
+        asyncio.get_running_loop().call_soon(self._write, decision)
+
+    def _write(self, decision: Decision) -> None:
+        try:
+            line = encoded(decision_document(decision)) + b"\n"
+        except Exception:  # noqa: BLE001 - logged and counted: an observer must not raise
+            _LOG.exception("a decision cannot be logged", uid=decision.request.uid)
+            self._writer.drop(Drop.INTERNAL)
+            return
+        self._writer.put(line)
 
 
-def _level(calls: Sequence[InvocationRecord]) -> int:
-    """Warning if a policy failed, info if a policy denied or two conflict, debug otherwise.
-
-    Policies in mode warn or audit count as well. A policy with a stale verdict has failed.
-    """
-    level = logging.DEBUG
+def level_of(calls: Sequence[InvocationRecord]) -> LogLevel:
+    """The lowest level that selects a decision with these calls."""
+    level = LogLevel.ALL
     for call in calls:
         if isinstance(call.answer, Failure) or call.source is Source.STALE:
-            return logging.WARNING
+            return LogLevel.FAILED
         if isinstance(call.answer, Deny) or call.would_change or call.conflicts:
-            level = logging.INFO
+            level = LogLevel.DENIED
     return level
-
-
-def _fields(decision: Decision) -> dict[str, Any]:
-    request = decision.request
-    fields: dict[str, Any] = {
-        "uid": request.uid,
-        "phase": decision.phase.value,
-        "outcome": decision.outcome.value,
-        "operation": request.operation,
-        "group": request.resource.group,
-        "version": request.resource.version,
-        "resource": request.resource.resource,
-        "subresource": request.sub_resource,
-        "namespace": request.namespace,
-        "name": request.name,
-        "dry_run": request.dry_run,
-        "milliseconds": round(1000 * (decision.ended - decision.started), 3),
-        "policies": [],
-    }
-    if decision.entry is not None:
-        fields["entry"] = decision.entry
-    for name in _TEXTS_OF_OTHERS:
-        if len(fields[name]) > TEXT_CHARACTERS:
-            fields[name] = _cut(fields[name])
-    for call in decision.calls:
-        if _is_logged(call):
-            fields["policies"].append(_policy(call))
-    if decision.patch:
-        changed = [f"{each.op} {each.path} by {each.qualified_name}" for each in decision.field_changes]
-        fields.update(_bounded("changed", changed))
-    return fields
-
-
-def _is_logged(call: InvocationRecord) -> bool:
-    return bool(
-        call.changes
-        or call.would_change
-        or call.conflicts
-        or call.source is Source.STALE
-        or isinstance(call.answer, Deny | Failure)
-    )
-
-
-def _policy(call: InvocationRecord) -> dict[str, Any]:
-    fields: dict[str, Any] = {"policy": call.policy.qualified_name, "worker": call.policy.worker}
-    if call.policy.mode is not Mode.ENFORCE:
-        fields |= {"mode": call.policy.mode.value}
-    match call.answer:
-        case Deny(message=message):
-            fields |= {"reason": Reason.DENIED.value, "message": _cut(message)}
-        case Failure(reason=reason, message=message, hint=hint):
-            reported = f"{message}; {hint}" if hint else message
-            fields |= {"reason": reason.value, "message": _cut(reported), "failed_open": call.failed_open}
-        case _:
-            # Paths only: values may be secret.
-            changes, word = (call.changes, "changed") if call.enforced else (call.would_change, "would_change")
-            fields |= {word: []} | _bounded(word, [f"{each.op} {each.path}" for each in changes])
-    if call.source is Source.STALE:
-        fields |= {"stale_seconds": round(call.age, 3)} | _cause(call.instead_of)
-    if call.conflicts:
-        conflicts = [f"{each.path} of {', '.join(each.with_policies)}" for each in call.conflicts]
-        fields |= _bounded("conflicts", conflicts)
-    return fields
-
-
-def _cause(failure: Failure | None) -> dict[str, Any]:
-    """The failure that a stale verdict replaces."""
-    if failure is None:
-        return {}
-    return {"instead_of": failure.reason.value, "because": _cut(failure.message)}
-
-
-def _bounded(word: str, texts: list[str]) -> dict[str, Any]:
-    """The first texts under ``word``, and how many more there are; nothing if there are none."""
-    if not texts:
-        return {}
-    more = {f"more_{word}": len(texts) - PATHS} if len(texts) > PATHS else {}
-    return {word: [_cut(text) for text in texts[:PATHS]]} | more
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= TEXT_CHARACTERS else text[:TEXT_CHARACTERS] + "…"

@@ -227,3 +227,25 @@ class ConsumerEvent(StrEnum):
 
     REDIS_LOST = "redis_lost"
     """The connection to Redis was lost, or could not be made."""
+
+
+class Drop(StrEnum):
+    """Why a decision was not written to the decision log, or a review not recorded."""
+
+    FULL = "full"
+    """Too many records, or too many bytes, wait to be written."""
+
+    INTERNAL = "internal"
+    """An error of the gateway: the log has it."""
+
+    REJECTED = "rejected"
+    """The collector did not take it: it is away, too slow, or refused it."""
+
+    SHUTDOWN = "shutdown"
+    """The gateway stopped before it was written."""
+
+    TOO_LARGE = "too_large"
+    """The review is too large to be recorded."""
+
+    WRITE_ERROR = "write_error"
+    """The file, directory or pipe cannot be written."""

@@ -17,6 +17,7 @@ from gateway.telemetry.labels import (
     LIMIT_OF,
     CacheEvent,
     ConsumerEvent,
+    Drop,
     LookupResult,
     RegistrationState,
     Transport,
@@ -363,6 +364,17 @@ LOG_LINES_DROPPED: Final = _counter(
 POLICIES: Final = _gauge(
     "policies", "Policies of the served configuration.", combined=Combination.MAX, phase=Phase, mode=Mode
 )
+
+DECISION_LOG: Final = "log"
+RECORDINGS: Final = "recordings"
+
+DECISIONS_DROPPED: Final = _counter(
+    "decisions_dropped_total",
+    "Decisions that were not written to the decision log, or not recorded.",
+    output=(DECISION_LOG, RECORDINGS),
+    reason=Drop,
+)
+
 DEGRADED_POLICIES: Final = _gauge(
     "degraded_policies",
     "Policies that cannot be called as configured: their last good version is called, or they fail.",
@@ -457,6 +469,7 @@ GATEWAY: Final = (
     POLICIES,
     DEGRADED_POLICIES,
     LOG_LINES_DROPPED,
+    DECISIONS_DROPPED,
     *PROCESS,
 )
 """Of a gateway."""

@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.telemetry.background_writer import BackgroundWriter, Drop, WriteError
+from gateway.telemetry.background_writer import BackgroundWriter, WriteError
+from gateway.telemetry.labels import Drop
 from gateway.telemetry.line_sinks import DescriptorSink
 from tests.integration.running import until
 

@@ -1,153 +1,122 @@
-"""The decision log: enough to answer who was denied, and nothing of what was in the object."""
+"""The decision log: which decisions it has, and nothing of what is in a Secret."""
 
-import io
+import asyncio
 import json
 
 import pytest
 from msgspec.structs import replace
-from structlog.testing import capture_logs
 
 from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Allow, Deny, Failure
-from gateway.policies.model import EVERYTHING, FailurePolicy, Mode, OnConflict, Phase
+from gateway.policies.model import FailurePolicy, Mode, OnConflict
 from gateway.reasons import Reason
+from gateway.telemetry.background_writer import BackgroundWriter
+from gateway.telemetry.decision_document import decision_document
 from gateway.telemetry.decisions import DecisionLog
-from gateway.telemetry.logs import configure_logs
+from gateway.telemetry.labels import Drop
+from gateway.telemetry.log_level import LogLevel
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import message, post
 from tests.integration.running import configuration, policy, source
 from tests.integration.workers import always, answer, deny, patch, scripted
+from tests.telemetry.test_background_writer import Collected, writing
 from tests.traffic import recording
-from tests.world import decide, label, request
-from tests.world import patch as patch_of
+from tests.world import decide, label
 from tests.world import policy as value_policy
 
 SECRETS = [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]}]
+AWAY = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
 
 
-def logged(policies, behaviours, **options):
-    """The log lines of one decision."""
-    decision, _ = decide(policies, behaviours, **options)
-    with capture_logs() as entries:
-        DecisionLog().decided(decision)
-    return entries
-
-
-def test_a_line_is_bounded():
-    """Whatever a worker says and a request is called, a line stays short, and says what it leaves out."""
-    on = request(uid="u" * 100_000, name="n" * 100_000)
-    many = patch_of(
-        *({"op": "add", "path": f"/metadata/labels/{'k' * 5000}{number}", "value": "1"} for number in range(99))
-    )
-    policies = [value_policy("many"), value_policy("one", index=1)]
-    (entry,) = logged(policies, {"many": many, "one": Deny(message="m" * 1_000_000)}, on=on)
-    assert len(json.dumps(entry, default=str)) < 100_000
-    assert [reported.get("more_changed") for reported in entry["policies"]] == [49, None]
-
-
-def test_who_changed_what_is_reported():
-    """The fields that came out changed, each with its last writer; places only."""
-    chain = [value_policy("one"), value_policy("two", index=1), value_policy("three", index=2, mode=Mode.WARN)]
-    answers = {"one": label("x", "hunter2"), "two": label("x", "hunter3"), "three": Deny(message="would")}
-    (entry,) = logged(chain, answers)
-    assert entry["changed"] == ["add /metadata/labels/x by test/two.test.example.com"]
-    assert "hunter" not in str(entry)
-
-
-@pytest.mark.parametrize(
-    ("rule", "level"), [(OnConflict.ALLOW, "info"), (OnConflict.WARN, "info"), (OnConflict.DENY, "warning")]
-)
-def test_a_conflict_is_reported(rule, level):
-    """Who wrote what another policy had written."""
-    chain = [value_policy("one"), value_policy("two", index=1, on_conflict=rule)]
-    (entry,) = logged(chain, {"one": label("x", "1"), "two": label("x", "2")})
-    assert entry["log_level"] == level
-    assert entry["policies"][-1]["conflicts"] == ["/metadata/labels/x of one.test.example.com"]
-
-
-def test_a_stale_answer_is_reported():
-    """As loud as a failure: how old it is, and what it stands for."""
-    away = Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")
+def stale():
+    """A decision by a stale verdict."""
     decision, _ = decide([value_policy("one")], {"one": Allow()})
-    stale = tuple(replace(call, source=Source.STALE, age=61.0, instead_of=away) for call in decision.calls)
-    with capture_logs() as entries:
-        DecisionLog().decided(replace(decision, calls=stale))
-    (entry,) = entries
-    assert entry["log_level"] == "warning"
-    (reported,) = entry["policies"]
-    assert (reported["stale_seconds"], reported["instead_of"], reported["because"]) == (
-        61.0,
-        "WORKER_UNAVAILABLE",
-        "away",
+    return replace(
+        decision, calls=tuple(replace(call, source=Source.STALE, instead_of=AWAY) for call in decision.calls)
     )
 
 
-def test_a_denial_is_reported(logs):
-    """A denial's line says which review, about what, and which policy said what."""
-    on = request(uid="u7", name="p", operation="UPDATE", subResource="status", dryRun=True)
-    decision, _ = decide([value_policy("one", rules=(EVERYTHING,))], {"one": Deny(message="not like this")}, on=on)
-    DecisionLog().decided(decision)
-    (entry,) = logs()
-    expected = {
-        "level": "info",
-        "message": "review decided",
-        "uid": "u7",
-        "phase": "mutating",
-        "outcome": "denied",
-        "operation": "UPDATE",
-        "group": "",
-        "version": "v1",
-        "resource": "pods",
-        "subresource": "status",
-        "namespace": "t",
-        "name": "p",
-        "dry_run": True,
-    }
-    assert expected.items() <= entry.items()
-    (reported,) = entry["policies"]
-    assert reported == {
-        "policy": "test/one.test.example.com",
-        "worker": "worker-one",
-        "reason": "DENIED",
-        "message": "not like this",
-    }
+def decided(*answers, **fields):
+    """A decision of policies that answer so."""
+    policies = [value_policy(f"p{index}", index=index, **fields) for index, _ in enumerate(answers)]
+    return decide(policies, {f"p{index}": each for index, each in enumerate(answers)})[0]
 
 
-@pytest.mark.parametrize("failure_policy", FailurePolicy)
-def test_a_failure_is_a_warning(failure_policy):
-    """A policy that could not judge is a warning with its reason code, whether it failed open or closed."""
-    failure = Failure(reason=Reason.WORKER_TIMEOUT, message="late")
-    (entry,) = logged([value_policy("one", failure_policy=failure_policy)], {"one": failure})
-    assert entry["log_level"] == "warning"
-    (reported,) = entry["policies"]
-    assert (reported["reason"], reported["failed_open"]) == ("WORKER_TIMEOUT", failure_policy is FailurePolicy.IGNORE)
+DECISIONS = {
+    "allowed": (decided(Allow()), {LogLevel.ALL}),
+    "changed": (decided(label("x")), {LogLevel.ALL}),
+    "denied": (decided(Deny(message="no")), {LogLevel.ALL, LogLevel.DENIED}),
+    "would deny": (decided(Deny(message="no"), mode=Mode.AUDIT), {LogLevel.ALL, LogLevel.DENIED}),
+    "would change": (decided(label("x"), mode=Mode.WARN), {LogLevel.ALL, LogLevel.DENIED}),
+    "in conflict": (
+        decided(label("x", "1"), label("x", "2"), on_conflict=OnConflict.WARN),
+        {LogLevel.ALL, LogLevel.DENIED},
+    ),
+    "failed": (decided(AWAY), set(LogLevel)),
+    "failed open": (decided(AWAY, failure_policy=FailurePolicy.IGNORE), set(LogLevel)),
+    "stale": (stale(), set(LogLevel)),
+    "denied and failed": (decided(Deny(message="no"), AWAY), {LogLevel.ALL, LogLevel.DENIED}),
+}
 
 
-@pytest.mark.parametrize(("level", "lines"), [("debug", 1), ("info", 0)])
-def test_what_was_simply_allowed_is_no_news(logging_kept, level, lines):
-    """A review that all policies allowed is logged at level debug."""
-    stream = io.StringIO()
-    stop = configure_logs(level=level, form="json", stream=stream)
-    decision, _ = decide([value_policy("one")], {"one": Allow()})
-    DecisionLog().decided(decision)
-    stop()
-    assert len(stream.getvalue().splitlines()) == lines
+async def lines(*decisions, level=LogLevel.ALL):
+    """The lines of these decisions."""
+    sink = Collected()
+    async with writing(sink) as (writer, drops):
+        log = DecisionLog(writer, level)
+        for each in decisions:
+            log.decided(each)
+        await asyncio.sleep(0)  # behind the answers
+    assert not drops
+    return [json.loads(each) for each in sink.records if each != "closed"]
 
 
-def test_a_change_is_reported_by_its_path(logs):
-    """Of a change, the line says which policy changed what, never to what."""
-    decision, _ = decide([value_policy("one")], {"one": label("team", "hunter2")})
-    DecisionLog().decided(decision)
-    (entry,) = logs()
-    assert entry["policies"][0]["changed"] == ["add /metadata/labels/team"]
-    assert "hunter2" not in json.dumps(entry)
+@pytest.mark.parametrize("name", DECISIONS)
+@pytest.mark.parametrize("level", LogLevel)
+async def test_the_level_selects_by_outcome(name, level):
+    """Failures always, denials from ``denied`` on, what was simply allowed only at ``all``."""
+    decision, levels = DECISIONS[name]
+    assert len(await lines(decision, level=level)) == (level in levels)
 
 
-def test_only_who_matters_is_reported():
-    """Policies that did not match, and those that allowed without a change, are not in the line."""
-    policies = [value_policy(name, phase=Phase.VALIDATING) for name in ("one", "two")]
-    (entry,) = logged(policies, {"one": Allow(), "two": Deny(message="no")})
-    assert [reported["policy"] for reported in entry["policies"]] == ["test/two.test.example.com"]
+async def test_a_line_is_the_decision_document():
+    """One line of JSON for each decision, in order; nothing else."""
+    decisions = [decision for decision, _ in DECISIONS.values()]
+    made = [json.loads(json.dumps(decision_document(each, offset=0.0))) | {"time": ""} for each in decisions]
+    assert [each | {"time": ""} for each in await lines(*decisions)] == made
+
+
+async def test_a_line_is_made_behind_the_answer():
+    """Not while the review waits for its observers."""
+    sink = Collected()
+    async with writing(sink) as (writer, _):
+        DecisionLog(writer, LogLevel.ALL).decided(DECISIONS["denied"][0])
+        assert not writer._records
+        await asyncio.sleep(0)
+        assert writer._records or sink.records
+
+
+async def test_a_line_that_does_not_fit_is_not_made(monkeypatch):
+    """A flood of denials costs nothing more when the log is full."""
+    made = []
+    monkeypatch.setattr("gateway.telemetry.decisions.decision_document", made.append)
+    drops = []
+    writer = BackgroundWriter(Collected(), lambda *drop: drops.append(drop), records=0)
+    for _ in range(3):
+        DecisionLog(writer).decided(DECISIONS["denied"][0])
+    await asyncio.sleep(0)
+    assert (made, drops) == ([], [(Drop.FULL, 1)] * 3)
+
+
+async def test_an_error_costs_its_line_only(monkeypatch, logs):
+    """A defect in the making of a line is logged and counted."""
+    monkeypatch.setattr("gateway.telemetry.decisions.decision_document", lambda _: 1 / 0)
+    drops = []
+    writer = BackgroundWriter(Collected(), lambda *drop: drops.append(drop))
+    DecisionLog(writer).decided(DECISIONS["denied"][0])
+    await asyncio.sleep(0)
+    assert drops == [(Drop.INTERNAL, 1)]
+    assert logs()[0]["message"] == "a decision cannot be logged"
 
 
 # ------------------------------------------------------------------------------------------- the whole gateway
@@ -167,8 +136,8 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-async def test_a_secret_is_never_logged(gateway, logs, name):
-    """Neither a Secret's data nor what a policy wrote into it is in any log line, at debug, denied or failed."""
+async def test_a_secret_is_never_logged(gateway, logs, tmp_path, name):
+    """Neither a Secret's data nor what a policy wrote into it is in any line of a log, denied or failed."""
 
     async def review(request_, context):
         called = pb.ReviewRequest.FromString(request_).call.policy
@@ -176,10 +145,12 @@ async def test_a_secret_is_never_logged(gateway, logs, name):
 
     async with scripted("changes", "denies", review=review) as target:
         policies = [policy("changes", rules=SECRETS), policy("denies", rules=SECRETS)]
-        async with gateway(configuration(source(workers={"scripted": target}, mutating=policies))) as served:
+        known = configuration(source(workers={"scripted": target}, mutating=policies))
+        async with gateway(known, decision_log=str(tmp_path / "decisions")) as served:
             assert not (await served.send(message(SECRET))).response["allowed"]
-    text = json.dumps(logs())
-    assert "review decided" in text
+    (line,) = (tmp_path / "decisions").read_text().splitlines()
+    assert json.loads(line)["request"]["name"] == json.loads(SECRET.body)["request"]["name"]
+    text = json.dumps(logs()) + line
     assert [found for found in (*VALUES, PLANTED) if found in text] == []
 
 
@@ -195,21 +166,3 @@ async def test_a_body_that_is_no_review_is_never_logged(gateway, logs):
     text = json.dumps(logs())
     assert text.count("a request is no AdmissionReview") == 4
     assert [found for found in VALUES if found in text] == []
-
-
-@pytest.mark.parametrize("mode", [Mode.WARN, Mode.AUDIT])
-def test_what_is_not_enforced_is_reported_with_its_mode(mode):
-    """What a policy would deny or change is logged like other verdicts, and marked as not enforced."""
-    chain = [value_policy("a", mode=mode), value_policy("b", index=1, mode=mode)]
-    (entry,) = logged(chain, {"a": Deny(message="no"), "b": label("x")})
-    denied, changed = entry["policies"]
-    assert (denied["mode"], denied["reason"], denied["message"]) == (mode.value, "DENIED", "no")
-    assert (changed["mode"], changed["would_change"]) == (mode.value, ["add /metadata/labels/x"])
-    assert "changed" not in changed
-
-
-def test_a_hint_is_logged_with_the_failure():
-    """Who reads the log is who can follow it."""
-    failure = Failure(reason=Reason.NAMESPACE_UNKNOWN, message="not found", hint="add it")
-    (entry,) = logged([value_policy("one")], {"one": failure})
-    assert entry["policies"][0]["message"] == "not found; add it"

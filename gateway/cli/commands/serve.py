@@ -16,9 +16,13 @@ from gateway.cli.hook_options import hooks_options, server_options
 from gateway.cli.options import ADDRESS, IN_CLUSTER, SECONDS, SHARE, WITH_REDIS, SectionedCommand, limit_options, option
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import DRAIN_SECONDS, MAX_CONNECTION_AGE_SECONDS, SHUTDOWN_DELAY_SECONDS, Limits
+from gateway.telemetry.log_level import LogLevel
 from gateway.transports.limits import TransportLimits
 
 _CLIENTS: Final = "Who may call; of several credentials of a client, any is enough. Default: every client"
+"""A section of the help."""
+
+_RECORDS: Final = "Decisions (docs/observe.md)"
 """A section of the help."""
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
@@ -154,6 +158,20 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     type=SHARE,
     default=1.0,
     help="Share of reviews after which policies are compared with their shadows; 0: none.",
+)
+@option(
+    "--decision-log",
+    metavar="stdout|none|FILE",
+    default="stdout",
+    section=_RECORDS,
+    help="Where decisions are logged, one line of JSON each. A file is rotated.",
+)
+@option(
+    "--decision-log-level",
+    type=click.Choice([level.value for level in LogLevel]),
+    default=LogLevel.DENIED.value,
+    section=_RECORDS,
+    help="Decisions in which a policy failed; also those in which one denied; or all.",
 )
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="Log level.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
