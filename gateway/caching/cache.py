@@ -131,6 +131,10 @@ class VerdictCache:
         policy = call.policy
         self._events.count(CACHE_LOOKUPS, policy.phase, policy.qualified_name, result)
 
+    def holds(self, cache_key: bytes) -> bool:
+        """Whether memory has a verdict for a key, usable or not."""
+        return self._memory.get(cache_key) is not None
+
     def peek(self, cache_key: bytes, cache: Cache) -> CachedVerdict | None:
         """The verdict in memory for a key, fresh or stale; None if there is no usable one."""
         content = self._memory.get(cache_key)

@@ -56,7 +56,9 @@ class CachingCaller:
         cache_key = self._cache_key(call)
         flight = self._cache.flights.get(cache_key) or Flight(self._cache, cache_key)
         kept = self._cache.peek(cache_key, call.cache)
-        if kept is not None:
+        if kept is None and self._cache.holds(cache_key):
+            call.lookup = LookupResult.EXPIRED
+        elif kept is not None:
             asyncio.get_running_loop().call_soon(flight.offer, call, kept)
         return flight.join(call, waiter, self._workers)
 

@@ -126,6 +126,8 @@ class Flight:
         for call in calls:
             kept = None if entry is None else self._store.usable(self._cache_key, entry, _cache(call))
             if kept is None:
+                if entry is not None:
+                    call.lookup = LookupResult.EXPIRED
                 continue
             if not kept.fresh:
                 self.offer(call, kept)
@@ -163,13 +165,13 @@ class Flight:
         self._workers = workers = self._waiting[call][1]
         self._called_at = self._store.now()
         self._cancel = workers.call(call, self)
-        self._count_miss(call)
+        self._count_miss(call, LookupResult.EXPIRED if call.lookup else LookupResult.MISS)
 
     def _call_alone(self, call: PolicyCall) -> None:
         """Call the worker for one call, after the shared call had no reusable verdict."""
         if call not in self._waiting:
             return
-        self._count_miss(call)
+        self._count_miss(call, LookupResult.UNSHARED)
         try:
             self._single[call] = self._waiting[call][1].call(call, self)
         except Exception as error:  # noqa: BLE001 - logged; the call fails with INTERNAL
@@ -232,9 +234,9 @@ class Flight:
         message = f"calling worker {call.policy.worker!r}: {type(error).__name__}; see the gateway's log"
         self._end(call, Failure(reason=Reason.INTERNAL, message=message), CALLED)
 
-    def _count_miss(self, call: PolicyCall) -> None:
-        """Count a call to the worker."""
-        self._count(call, LookupResult.STALE if call in self._stale else LookupResult.MISS)
+    def _count_miss(self, call: PolicyCall, why: LookupResult) -> None:
+        """Count a call to the worker, and why it is made."""
+        self._count(call, LookupResult.STALE if call in self._stale else why)
 
     def _count(self, call: PolicyCall, result: LookupResult) -> None:
         self._store.count_lookup(call, result)

@@ -24,7 +24,7 @@ policies[]                     each invocation of a policy that has a rule about
                                worker is: a gRPC target, a URL, a Service, a program, a stream
 …contact, documentation        as configured
 …cache                         null if the policy was not called, else {result, why}: memory, redis, shared, stale,
-                               miss, bypass, memo, or none: the cache was not asked; and why in words
+                               miss, expired, unshared, bypass, memo, or none: the cache was not asked; and why in words
 …document                      null if it was not called, else {key, size}: the SHA-256 of the document that its worker
                                is sent, and its bytes
 …startedMs, endedMs            its turn; null if it did not match. Before the call it may wait for a namespace's labels

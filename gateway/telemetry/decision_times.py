@@ -16,6 +16,8 @@ _LOOKUPS: Final = {
     LookupResult.SHARED: "an equal call was open, and its verdict was shared",
     LookupResult.STALE: "the worker was called; a stale verdict was there in case it failed",
     LookupResult.MISS: "no usable verdict was cached; the worker was called",
+    LookupResult.EXPIRED: "the cached verdict was too old; the worker was called",
+    LookupResult.UNSHARED: "an equal call was open, but gave no verdict to share; the worker was called",
     LookupResult.BYPASS: "not all connections of the worker have the same version; the worker was called",
 }
 

@@ -22,7 +22,13 @@ class LookupResult(StrEnum):
     """The worker was called, with a stale verdict as a fallback."""
 
     MISS = "miss"
-    """The worker was called."""
+    """The worker was called: no usable verdict was stored."""
+
+    EXPIRED = "expired"
+    """The worker was called: the stored verdict was too old, even as a fallback."""
+
+    UNSHARED = "unshared"
+    """The worker was called: an equal call was open, but it failed, or its verdict could not be shared."""
 
     BYPASS = "bypass"
     """The worker was called, because its live connections do not all have the described version."""

@@ -37,7 +37,7 @@ async def test_a_failure_is_not_shared():
     gateway.workers.answer(gateway.workers.calls[2], ALLOW)
     assert second.only == (FAILED, Source.CALLED)
     assert third.only == (ALLOW, Source.CALLED)
-    assert gateway.events.results == {LookupResult.MISS: 3}
+    assert gateway.events.results == {LookupResult.MISS: 1, LookupResult.UNSHARED: 2}
     assert gateway.policy_caller.known(policy_call()) is not None, "the verdict of an unshared call is stored too"
 
 

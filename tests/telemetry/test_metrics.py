@@ -259,7 +259,7 @@ def test_a_lookup_is_counted_for_its_policy(metrics):
     one = policy("one", cache=Cache(ttl=60))
     metrics.know([one], [])
     labels = {"phase": "mutating", "policy": one.qualified_name}
-    assert [value(metrics, "cache_lookups_total", **labels, result=each) for each in LookupResult] == [0] * 6
+    assert [value(metrics, "cache_lookups_total", **labels, result=each) for each in LookupResult] == [0] * 8
     metrics.count(CACHE_LOOKUPS, one.phase, one.qualified_name, LookupResult.STALE)
     assert value(metrics, "cache_lookups_total", **labels, result="stale") == 1
     metrics.forget_others([policy("one")], [])
