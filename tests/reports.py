@@ -2,13 +2,12 @@
 
 from collections import Counter
 
-from gateway.telemetry.events import Kind
+from gateway.telemetry.events import Kind, NoEvents
 from gateway.telemetry.table import (
     HOOK_PROCESSES,
     LIMIT_HITS,
     QUEUE_LENGTH,
     QUEUE_OLDEST_SECONDS,
-    WORKER_CALLS,
     WORKER_CONNECTIONS,
 )
 
@@ -22,12 +21,9 @@ class Reports:
     def __init__(self):
         self.counted = []
         self.values = Counter()
-        self.calls = Counter()
 
     def count(self, metric, *labels, amount=1):
-        if metric is WORKER_CALLS:
-            self.calls[labels[-1]] += amount
-        elif metric.kind is Kind.GAUGE:
+        if metric.kind is Kind.GAUGE:
             self.values[metric] += amount
         elif metric is not LIMIT_HITS:
             self.counted += [labels[-1].value] * amount
@@ -37,6 +33,9 @@ class Reports:
 
     def observe(self, metric, value, *labels, trace_id=""):
         pass
+
+    def series(self, metric, *labels):
+        return NoEvents().series(metric, *labels)
 
     def worker_added(self, worker, events):
         pass

@@ -124,10 +124,8 @@ class Flight:
         _note_lookup(calls)
         served: dict[PolicyCall, CachedVerdict] = {}
         for call in calls:
-            kept = None if entry is None else self._store.usable(self._cache_key, entry, _cache(call))
+            kept = None if entry is None else self._usable(entry, call)
             if kept is None:
-                if entry is not None:
-                    call.lookup = LookupResult.EXPIRED
                 continue
             if not kept.fresh:
                 self.offer(call, kept)
@@ -148,6 +146,12 @@ class Flight:
         if not self._waiting:
             # The answers may have made the other calls leave.
             self._abandon()
+
+    def _usable(self, entry: Entry, call: PolicyCall) -> CachedVerdict | None:
+        kept = self._store.usable(self._cache_key, entry, _cache(call))
+        if kept is None:
+            call.lookup = LookupResult.EXPIRED
+        return kept
 
     def _call_later(self, calls: Sequence[PolicyCall]) -> None:
         try:

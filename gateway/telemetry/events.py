@@ -6,11 +6,12 @@ Prometheus. Calls are made in the event loop, must not raise, and must be fast.
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from gateway.policies.model import Policy
+from gateway.telemetry.series import HistogramSeries, Labels, Series
 
 
 class Kind(Enum):
@@ -64,6 +65,13 @@ class Metric(Struct, frozen=True, kw_only=True, eq=False):
     prefixed: bool = True
 
 
+def new_series(metric: Metric, name: str, labels: Labels) -> HistogramSeries | Series:
+    """A series of a metric, at 0."""
+    if metric.kind is Kind.HISTOGRAM:
+        return HistogramSeries(name, labels, metric.buckets)
+    return Series(name, labels)
+
+
 class Events(Protocol):
     """Receives reports. Labels are given in the order of the table."""
 
@@ -75,6 +83,11 @@ class Events(Protocol):
 
     def observe(self, metric: Metric, value: float, *labels: str, trace_id: str = "") -> None:
         """Add an observation to a histogram; ``trace_id``: that of its trace, if it is sampled."""
+
+    def series(self, metric: Metric, *labels: str) -> Any:
+        """The series itself, for what each call of a worker counts: a HistogramSeries of a histogram, else a Series.
+        It is shown until the worker is removed.
+        """
 
     def worker_added(self, worker: str, events: Iterable[str]) -> None:
         """A worker is used from now on; ``WorkerEvent``s of these kinds can occur. Two workers may have one name."""
@@ -94,6 +107,10 @@ class NoEvents:
 
     def observe(self, metric: Metric, value: float, *labels: str, trace_id: str = "") -> None:
         """See Events."""
+
+    def series(self, metric: Metric, *labels: str) -> Any:
+        """See Events."""
+        return new_series(metric, metric.name, (tuple(metric.labels), labels))
 
     def worker_added(self, worker: str, events: Iterable[str]) -> None:
         """See Events."""

@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any, Final
 
 from gateway.policies.model import Policy
-from gateway.telemetry.events import CONFIGURED, Kind, Metric
-from gateway.telemetry.series import HistogramSeries, Series, heading
+from gateway.telemetry.events import CONFIGURED, Metric, new_series
+from gateway.telemetry.series import heading
 
 OTHER: Final = "other"
 """Replaces all label values that are not in the table."""
@@ -61,12 +61,7 @@ class Family:
         )
         series = self.series.get(known)
         if series is None:
-            shown = self._labels, known
-            series = self.series[known] = (
-                HistogramSeries(self._name, shown, self.metric.buckets)
-                if self.metric.kind is Kind.HISTOGRAM
-                else Series(self._name, shown)
-            )
+            series = self.series[known] = new_series(self.metric, self._name, (self._labels, known))
         return series
 
     def start(self, first: LabelValues, policy: Policy | None = None) -> None:

@@ -10,14 +10,14 @@ policies take a tenth of a second, which no review should wait for.
 import asyncio
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from gateway.engine.answer_source import Source
 from gateway.engine.decision import Decision
 from gateway.engine.verdicts import ANSWER_WORDS, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
-from gateway.telemetry.events import Metric, sampled_trace_id
+from gateway.telemetry.events import Metric, NoEvents, sampled_trace_id
 from gateway.telemetry.families import Family, LabelValues
 from gateway.telemetry.labels import LIMIT_OF
 from gateway.telemetry.table import (
@@ -87,6 +87,11 @@ class Metrics:
         family = self._families.get(metric)
         if family is not None:
             (family.series.get(labels) or family.made(labels)).observe(value, trace_id)
+
+    def series(self, metric: Metric, *labels: str) -> Any:
+        """See Events."""
+        family = self._families.get(metric)
+        return NoEvents().series(metric, *labels) if family is None else family.made(labels)
 
     def worker_added(self, worker: str, events: Iterable[str]) -> None:
         """See Events. Workers with the same name share their series."""

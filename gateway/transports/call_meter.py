@@ -24,6 +24,10 @@ from gateway.transports.descriptions import Description
 from gateway.transports.worker_channel import Answered, WorkerChannel
 
 
+def _nothing() -> None:
+    """What cancels a call that has ended."""
+
+
 class CallMeter:
     """Calls a worker, and measures the calls.
 
@@ -41,13 +45,14 @@ class CallMeter:
         events: Events,
         word: Callable[[Answer], str] = lambda answer: ANSWER_WORDS[type(answer)],
     ) -> None:
+        labels = channel.name, transport
         self._channel = channel
         self._events = events
-        self._labels = channel.name, transport
         self._word = word
-        for result in CALL_RESULTS:
-            events.count(WORKER_CALLS, *self._labels, result, amount=0)
-        events.count(WORKER_CALLS_IN_FLIGHT, *self._labels, amount=0)
+        # Not looked up for each call: that took longer than all else here.
+        self._results = {result: events.series(WORKER_CALLS, *labels, result) for result in CALL_RESULTS}
+        self._seconds = events.series(WORKER_CALL_SECONDS, *labels)
+        self._in_flight = events.series(WORKER_CALLS_IN_FLIGHT, *labels)
 
     def call(
         self,
@@ -58,37 +63,39 @@ class CallMeter:
         of_policy: bool = True,
     ) -> Callable[[], object]:
         """See WorkerChannel. ``of_policy``: whether the policy itself is called, and not its shadow."""
-        metered = _MeteredCall(self, call, answered, of_policy=of_policy)
+        metered = _MeteredCall(self, call, answered, of_policy)
         metered.stop = self._channel.call(call, metered.answered, fits)
-        self._events.count(WORKER_CALLS_IN_FLIGHT, *self._labels)
+        self._in_flight.value += 1
         return metered.cancel
 
     def ended(self, metered: "_MeteredCall", answer: Answer | None) -> None:
         """A call has ended: by an answer, or, without one, because it was cancelled."""
-        events, labels, call = self._events, self._labels, metered.call
         now = monotonic()
-        unanswered = FAILURE if now >= call.deadline else CANCELED
-        result = unanswered if answer is None else self._word(answer)
-        events.count(WORKER_CALLS_IN_FLIGHT, *labels, amount=-1)
-        events.count(WORKER_CALLS, *labels, result)
-        if result == CANCELED:
+        call = metered.call
+        self._in_flight.value -= 1
+        if answer is not None:
+            self._results[self._word(answer)].value += 1
+        elif now < call.deadline:
+            self._results[CANCELED].value += 1
             return
+        else:
+            self._results[FAILURE].value += 1
         seconds = now - metered.started
-        trace_id = sampled_trace_id(call.traceparent)
-        events.observe(WORKER_CALL_SECONDS, seconds, *labels, trace_id=trace_id)
+        trace_id = sampled_trace_id(call.traceparent) if call.traceparent else ""
+        self._seconds.observe(seconds, trace_id)
         if metered.of_policy:
             policy = call.policy
-            events.observe(POLICY_CALL_SECONDS, seconds, policy.phase, policy.qualified_name, trace_id=trace_id)
+            self._events.observe(POLICY_CALL_SECONDS, seconds, policy.phase, policy.qualified_name, trace_id=trace_id)
 
 
 class _MeteredCall:
-    """One call that is open; ``stop`` cancels it at the worker."""
+    """One call. ``stop`` cancels it at the worker."""
 
-    __slots__ = ("_answered", "_is_open", "_meter", "call", "of_policy", "started", "stop")
+    __slots__ = ("__weakref__", "_answered", "_is_open", "_meter", "call", "of_policy", "started", "stop")
 
     stop: Callable[[], object]
 
-    def __init__(self, meter: CallMeter, call: PolicyCall, answered: Answered, *, of_policy: bool) -> None:
+    def __init__(self, meter: CallMeter, call: PolicyCall, answered: Answered, of_policy: bool) -> None:  # noqa: FBT001
         self._meter = meter
         self._answered = answered
         self._is_open = True
@@ -98,15 +105,17 @@ class _MeteredCall:
 
     def answered(self, call: PolicyCall, answer: Answer) -> None:
         """The worker has answered, or the transport has failed."""
-        self._end(answer)
+        if self._is_open:
+            self._is_open = False
+            # It leads back here: without this, only the garbage collector would free the call and its document.
+            self.stop = _nothing
+            self._meter.ended(self, answer)
         self._answered(call, answer)
 
     def cancel(self) -> None:
         """No review waits for the answer."""
-        self._end(None)
-        self.stop()
-
-    def _end(self, answer: Answer | None) -> None:
         if self._is_open:
             self._is_open = False
-            self._meter.ended(self, answer)
+            stop, self.stop = self.stop, _nothing
+            self._meter.ended(self, None)
+            stop()
