@@ -14,7 +14,7 @@ GENERATED := gateway/transports/proto workers/python/admission_worker/proto work
 LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
-.PHONY: help run test integration lint format path bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-cluster \
+.PHONY: help run test integration lint format path cardinality bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-cluster \
   properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus deploy-checks manifests kit workers-gateway proto docs crds lock clean
 
 help:  ## this list
@@ -143,6 +143,9 @@ bench-workers: $(VENV)/.dev  ## CPU of a call to a gRPC worker, by stream, by ca
 
 bench-cluster: $(VENV)/.dev build-apiserver  ## time from an applied policy to its being enforced by all of three gateways
 	@$(BIN)/python benchmarks/cluster.py $(ARGS)
+
+cardinality: $(VENV)/.dev  ## by hand: /metrics after a million reviews with names that their senders choose (ten minutes; ARGS="--reviews 10000")
+	@$(BIN)/python -m tests.telemetry.hostile_reviews $(ARGS)
 
 path: $(VENV)/.dev  ## the functions that one review passes: how many, in how many modules, how deep (ARGS="-o tree": which)
 	@$(BIN)/python benchmarks/path.py $(ARGS)
