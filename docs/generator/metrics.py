@@ -8,11 +8,12 @@ from typing import Final
 
 from docs.generator.markdown import code, prose, table
 from docs.generator.source import documented
+from gateway.engine.answer_source import Source
 from gateway.engine.plan import UnavailableReason
 from gateway.reasons import Reason
 from gateway.serving.refusals import STATUS, Refusal
 from gateway.telemetry.events import CONFIGURED, Metric
-from gateway.telemetry.labels import ConsumerEvent, RegistrationState, WorkerEvent
+from gateway.telemetry.labels import ConsumerEvent, LookupResult, RegistrationState, WorkerEvent
 from gateway.telemetry.table import (
     BRIDGE,
     BRIDGE_PREFIX,
@@ -41,12 +42,12 @@ _REASONS: Final = (
 _HEAD: Final = prose("""
     # Metrics
 
-    Every metric of ``/metrics`` on the admin listener, with its type and the values of its labels. Which
-    of them to alert on: [operate.md](../operate.md#metrics-and-alerts).
+    Every metric of ``/metrics`` on the admin listener, with its type and the values of its labels. Which of them
+    answers which question, and which to alert on: [observe.md](../observe.md#metrics-and-alerts).
 
-    No label has a value from a request, so the number of series depends on the configuration alone. Counters start
-    at 0: a policy without series is not configured. When a new configuration is loaded, the series of removed
-    policies, entries and workers are removed.
+    No label has a value from a request or an answer, so the number of series depends on the configuration alone; a
+    value that this page does not have is counted as ``other``. Counters start at 0: a policy without series is not
+    configured. When a new configuration is loaded, the series of removed policies, entries and workers are removed.
 """)
 
 _CLUSTER: Final = "These exist only with `--cluster`; those of the probe with `--service` besides."
@@ -82,6 +83,10 @@ def page(_root: Path) -> str:
                 _metrics(PREFIX, REDIS),
                 "## Values of the labels",
                 table(("Metric", "Label", "Values"), [row for metric in metrics for row in _values(metric)]),
+                "## Lookups in the cache",
+                table(("`result`", "Counted when"), _meanings(LookupResult)),
+                "## Sources of answers",
+                table(("`source`", "Meaning"), _meanings(Source)),
                 "## What happens with workers",
                 table(("`event`", "Counted when"), _meanings(WorkerEvent)),
                 "## The registration",

@@ -41,6 +41,7 @@ FOREIGN = {
         "--type",
     },
     "npm": {"--omit", "--prefix"},
+    "prometheus": {"--enable-feature"},
     "redis-server": {"--port", "--save"},
     "shell_lib.sh": {"--required"},
 }
