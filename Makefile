@@ -158,7 +158,7 @@ proto: $(VENV)/.dev  ## generate the Python messages from proto/
 docs: $(VENV)/.dev  ## make docs/reference from the source
 	@$(BIN)/python -m docs.generator
 
-crds: $(VENV)/.dev  ## make deploy/chart/crds from the readers of the gateway's kinds
+crds: $(VENV)/.dev  ## make deploy/chart/crds from the readers of the gateway's kinds, and deploy/chart/dashboards
 	@$(BIN)/python -m deploy.generator
 
 lock: $(VENV)/.dev  ## lock requirements/*.in again, with hashes

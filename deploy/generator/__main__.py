@@ -1,4 +1,4 @@
-"""Write the files of deploy/chart/crds, and remove what is none of them."""
+"""Write the files of deploy/chart/crds and deploy/chart/dashboards, and remove what is none of them."""
 
 from deploy.generator import ROOT, manifests, stale
 

@@ -4,7 +4,7 @@ import json
 
 import yaml
 
-from deploy.generator import FOLDER, ROOT
+from deploy.generator import CRDS, ROOT
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from tests.e2e.client import eventually
@@ -14,7 +14,7 @@ API = "admission-gateway.dev/v1alpha1"
 
 def definitions(tree=ROOT):
     """The CustomResourceDefinitions as they are shipped; ``tree`` is a checkout, such as another version's."""
-    return [yaml.safe_load(path.read_text()) for path in sorted((tree / FOLDER).glob("*.yaml"))]
+    return [yaml.safe_load(path.read_text()) for path in sorted((tree / CRDS).glob("*.yaml"))]
 
 
 async def define(client, tree=ROOT):

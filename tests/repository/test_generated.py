@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from admission_worker.samples.sample_worker import VERSION
-from deploy.generator import FOLDER, stale
+from deploy.generator import CRDS, stale
 from gateway.registration.kubernetes_versions import lacking, read_version
 
 ROOT = Path(__file__).parents[2]
@@ -37,8 +37,8 @@ def test_generated_messages_are_those_of_the_proto(copy, proto, tmp_path):
         assert made == (ROOT / copy / name).read_text()
 
 
-def test_the_crds_are_those_of_the_readers():
-    """After a change of what a Worker or a policy may hold, or of deploy/generator: `make crds`."""
+def test_the_crds_and_dashboards_are_as_their_sources_say():
+    """After a change of what a Worker or a policy may hold, of a metric, or of deploy/generator: `make crds`."""
     assert stale() == []
 
 
@@ -47,7 +47,7 @@ def test_the_crds_use_what_the_oldest_release_has():
     oldest = read_version(
         yaml.safe_load((ROOT / "deploy/chart/Chart.yaml").read_text())["kubeVersion"].removeprefix(">=")
     )
-    rules = [rule for path in (ROOT / FOLDER).glob("*.yaml") for rule in _rules(yaml.safe_load(path.read_text()))]
+    rules = [rule for path in (ROOT / CRDS).glob("*.yaml") for rule in _rules(yaml.safe_load(path.read_text()))]
     assert oldest is not None
     assert len(rules) > 20
     assert [(rule, found) for rule in rules if (found := lacking(rule, oldest))] == []
