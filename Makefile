@@ -15,7 +15,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test integration lint format path cardinality bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-cluster \
-  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus deploy-checks manifests kit workers-gateway proto docs crds lock clean
+  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus build-compose demo-processes demo-checks deploy-checks manifests kit workers-gateway proto docs crds lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,13 +51,13 @@ promtool:
 	  || echo "There is no promtool, and it cannot be installed: tests of rules and dashboards are skipped."
 
 test: $(VENV)/.dev  ## set up and run the tests that start no process (under three minutes)
-	@$(BIN)/python -m pytest -m "not integration and not long and not workers and not faults and not e2e and not deploy" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "not integration and not long and not workers and not faults and not e2e and not deploy and not demo" -n auto --dist loadfile $(ARGS)
 
 integration: $(VENV)/.dev jq promtool  ## the tests that start processes: the whole gateway, workers, hooks, Redis, commands (under five minutes)
-	@$(BIN)/python -m pytest -m "integration and not long and not workers and not faults and not e2e and not deploy" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "integration and not long and not workers and not faults and not e2e and not deploy and not demo" -n auto --dist loadfile $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults and not e2e and not deploy" -n auto --dist worksteal --timeout 900 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults and not e2e and not deploy and not demo" -n auto --dist worksteal --timeout 900 $(ARGS)
 
 faults: $(VENV)/.dev  ## what becomes of a queue when Redis, bridges and workers are killed, stopped and restarted (three minutes)
 	@$(BIN)/python -m pytest -m faults -n 2 --dist loadfile --timeout 300 $(ARGS)
@@ -104,10 +104,26 @@ build-helm:
 build-collector build-prometheus: build-%:
 	@$(MAKE) --no-print-directory -C deploy/demo/$* build
 
+build-compose:
+	@$(MAKE) --no-print-directory -C tests/deploy/compose build
+
+# The balancer of the demo. RUNLEVEL: do not start it as a service.
+.PHONY: haproxy
+haproxy:
+	@command -v haproxy >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && apt-get update -qq >/dev/null 2>&1 \
+	  && RUNLEVEL=1 apt-get install -qq -y --no-install-recommends haproxy >/dev/null 2>&1; } \
+	  || echo "There is no haproxy, and it cannot be installed: the demo cannot start, and the test of its configuration is skipped."
+
+demo-processes: $(VENV)/.dev haproxy build-workers build-collector build-prometheus  ## docker-compose.yml without containers: all of it but Jaeger and Grafana (ARGS=--once: end when it is alive; builds for up to ten minutes, once)
+	@$(BIN)/python -m deploy.demo $(ARGS)
+
+demo-checks: $(VENV)/.dev haproxy build-workers build-collector build-prometheus  ## the same, alive, and again after gateway, worker and Redis were killed (two minutes and, once, the builds)
+	@$(BIN)/python -m pytest -m demo tests/demo --timeout 600 $(ARGS)
+
 manifests: $(VENV)/.dev build-helm  ## make deploy/manifests, and what the tests compare, from the chart
 	@$(BIN)/python -m tests.deploy.chart
 
-deploy-checks: $(VENV)/.dev build-helm promtool  ## what deploy/ holds: images, compose file, manifests, alerts, without a container engine (under eight minutes)
+deploy-checks: $(VENV)/.dev build-helm build-compose build-collector haproxy promtool  ## what deploy/ holds: images, compose file, manifests, alerts, without a container engine (under eight minutes)
 	@$(BIN)/python -m pytest -m deploy tests/deploy --timeout 600 $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract, the words of names

@@ -1,6 +1,7 @@
 """A Dockerfile, and its build stage without a container engine: each step in a scratch folder that stands for ``/``."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -60,8 +61,11 @@ class Context:
         return [path for path in self.files if path == source or path.startswith(f"{source}/")]
 
 
-def build(stage, context, scratch):
-    """Run a stage's steps. Absolute paths lead into ``scratch``; ``python`` is the interpreter of the tests."""
+def build(stage, context, scratch, run=lambda words: words):
+    """Run a stage's steps. Absolute paths lead into ``scratch``; ``python`` is the interpreter of the tests.
+
+    ``run`` gives what is run instead of the words of a RUN.
+    """
     here = scratch
     commands = scratch / ".commands"
     commands.mkdir(parents=True)
@@ -73,12 +77,12 @@ def build(stage, context, scratch):
         elif word == "COPY":
             _copy(context, shlex.split(rest), here)
         elif word == "RUN":
-            script = re.sub(r"(?<![\w./])/venv\b", str(scratch / "venv"), rest)
-            path = f"{commands}:/usr/local/bin:/usr/bin:/bin"
+            script = re.sub(r"(?<![\w./])/venv\b", str(scratch / "venv"), run(rest))
+            path = ":".join([str(commands), *_toolchains(), "/usr/local/bin:/usr/bin:/bin"])
             done = subprocess.run(
                 ["sh", "-ec", script],
                 cwd=here,
-                env={"PATH": path, "HOME": str(scratch), **_index()},
+                env={"PATH": path, "HOME": str(scratch), **_index(), **_caches()},
                 capture_output=True,
                 text=True,
                 timeout=STEP_SECONDS,
@@ -95,6 +99,19 @@ def _index():
     found = dict(line.split("=", 1) for line in config.splitlines() if "=" in line)
     names = {"index-url": "PIP_INDEX_URL", "trusted-host": "PIP_TRUSTED_HOST", "cert": "PIP_CERT"}
     return {names[key.split(".")[-1]]: value.strip("'") for key, value in found.items() if key.split(".")[-1] in names}
+
+
+def _toolchains():
+    """The folders of compilers that are not among the system's programs."""
+    return {str(Path(found).parent) for name in ("go", "cargo", "node", "mvn") if (found := shutil.which(name))}
+
+
+def _caches():
+    """Where the tools keep what they have downloaded and compiled: in the homes that they have outside of the steps."""
+    home = Path.home()
+    known = {"GOPATH": home / "go", "GOCACHE": home / ".cache/go-build", "npm_config_cache": home / ".npm"}
+    known |= {"CARGO_HOME": home / ".cargo", "RUSTUP_HOME": home / ".rustup"}
+    return {name: os.environ.get(name, str(path)) for name, path in known.items()}
 
 
 def _copy(context, words, here):

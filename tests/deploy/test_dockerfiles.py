@@ -1,4 +1,4 @@
-"""What holds for every Dockerfile: the gateway's, and those of the projects that ``new-worker`` writes."""
+"""What holds for every Dockerfile: the gateway's, the demo's, and those of the projects that ``new-worker`` writes."""
 
 import re
 from importlib.metadata import version
@@ -11,6 +11,7 @@ from tests.deploy.dockerfile import ROOT, bases, exec_form, instructions
 
 FILES = {
     "gateway": ROOT / "deploy/Dockerfile",
+    **{f"demo's {path.stem}": path for path in sorted((ROOT / "deploy/demo/workers").glob("*.Dockerfile"))},
     **{language: ROOT / f"gateway/cli/projects/{language}/Dockerfile.tmpl" for language in LANGUAGES},
 }
 
@@ -71,9 +72,10 @@ def test_every_base_is_published_for_both_architectures(text):
 def test_it_is_built_for_the_architecture_that_is_wanted(name, stages):
     """A stage runs on the image's own architecture, or is one that builds for others; no step names one."""
     build, final = stages
+    language = name.rpartition(" ")[2]
     assert "--platform" not in final[0][1]
-    assert build[0][1].startswith("--platform=$BUILDPLATFORM ") is (name in BUILT_ELSEWHERE)
-    assert any(BUILT_ELSEWHERE.get(name, "") in rest for word, rest in build if word == "RUN")
+    assert build[0][1].startswith("--platform=$BUILDPLATFORM ") is (language in BUILT_ELSEWHERE)
+    assert any(BUILT_ELSEWHERE.get(language, "") in rest for word, rest in build if word == "RUN")
     steps = " ".join(rest for stage in stages for _, rest in stage)
     assert re.findall(r"amd64|arm64|x86_64|aarch64", steps) == []
 

@@ -26,7 +26,7 @@ FOREIGN = {
     "curl": {"--cacert", "--data-binary"},
     "kube-apiserver": {"--admission-control-config-file", "--feature-gates", "--max-mutating-requests-inflight"},
     "benchmarks": {"--seconds", "--rounds", "--against"},
-    "docker": {"--file", "--platform", "--push", "--tag"},
+    "docker": {"--build", "--file", "--platform", "--push", "--tag", "--volumes"},
     "etcd": {"--max-request-bytes"},
     "helm": {"--set", "--set-file", "--show-only"},
     "hooks": {"--config"},

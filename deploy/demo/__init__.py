@@ -1,0 +1,1 @@
+"""docker-compose.yml's services as processes: ``python -m deploy.demo``."""

@@ -1,0 +1,16 @@
+# syntax=docker/dockerfile:1
+# The sample worker in Go. From the repository's root. It compiles for other architectures itself.
+FROM --platform=$BUILDPLATFORM golang:1.26-bookworm AS build
+WORKDIR /build
+COPY workers/go/go.mod workers/go/go.sum ./
+RUN go mod download
+COPY workers/go ./
+ARG TARGETOS TARGETARCH
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags=-s -o worker ./cmd/samples
+
+FROM gcr.io/distroless/static-debian12:nonroot
+COPY --from=build /build/worker /worker
+USER 65532:65532
+EXPOSE 50051
+ENTRYPOINT ["/worker"]
+CMD ["--listen", "0.0.0.0:50051"]

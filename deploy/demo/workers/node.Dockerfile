@@ -1,0 +1,18 @@
+# syntax=docker/dockerfile:1
+# The sample worker for Node.js. From the repository's root.
+FROM node:22-bookworm-slim AS build
+WORKDIR /app
+COPY workers/node/package.json workers/node/package-lock.json ./
+RUN npm ci --omit=dev
+COPY workers/node/proto proto
+COPY workers/node/src src
+COPY workers/node/samples samples
+
+FROM gcr.io/distroless/nodejs22-debian12:nonroot
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=build /app /app
+USER 65532:65532
+EXPOSE 50051
+ENTRYPOINT ["/nodejs/bin/node", "samples/main.js"]
+CMD ["--listen", "0.0.0.0:50051"]

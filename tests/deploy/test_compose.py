@@ -1,0 +1,183 @@
+"""docker-compose.yml and the configuration files that it mounts, each checked by the program that reads it."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deploy.demo.machine import Machine
+from deploy.demo.services import ROOT, read
+from tests.deploy.promtool import promtool
+
+COMPOSE = ROOT / "docker-compose.yml"
+DOCUMENT = yaml.safe_load(COMPOSE.read_text())
+SERVICES = {service.name: service for service in read()}
+CONTENT = DOCUMENT["services"]
+
+OURS = {"admission-gateway", *(f"admission-worker-{language}" for language in ("go", "node", "rust", "java"))}
+"""Images that `docker compose build` makes. Their Dockerfiles end with an unprivileged user."""
+
+IMAGES = {
+    "grafana/grafana:12.4.0",
+    "haproxy:3.2",
+    "jaegertracing/jaeger:2.17.0",
+    "otel/opentelemetry-collector-contrib:0.165.0",
+    "prom/prometheus:v3.16.0",
+    "redis:8.2",
+}
+"""Others' images, by version. Look whether one is published for amd64 and arm64 before you add it."""
+
+NO_HAPROXY = "there is no haproxy: apt-get install haproxy"
+DEMO = ROOT / "deploy/demo"
+GRAFANA = ROOT / "deploy/grafana/provisioning"
+
+
+def run(*words):
+    """The output of a program that succeeds."""
+    done = subprocess.run([str(word) for word in words], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    """What is mounted, in place, with names and paths of this machine."""
+    machine = Machine(list(SERVICES.values()), tmp_path_factory.mktemp("demo") / "machine")
+    for service in SERVICES.values():
+        machine.mount(service)
+    return machine
+
+
+# --------------------------------------------------------------------------------------- the compose file itself
+
+
+def test_docker_composes_own_reader_accepts_it():
+    """Schema, references between services, volumes: without a variable that must be set."""
+    program = ROOT / "tests/deploy/compose/bin/compose"
+    assert program.exists(), f"{program} is not there: build it with `make build-compose`"
+    assert "variable is not set" not in run(program, "docker-compose.yml")
+
+
+@pytest.mark.parametrize("name", CONTENT)
+def test_a_service_is_hardened(name):
+    """Read-only, without capabilities, unprivileged, and reached from this machine only."""
+    service = CONTENT[name]
+    assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["image"] in OURS or service["user"] not in {"root", "0"}
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+    assert not {"privileged", "cap_add", "network_mode", "pid", "devices"} & set(service)
+
+
+def test_it_has_no_secrets():
+    """Keys, certificates and tokens are made by `setup`; no other service may change them."""
+    assert "secrets" not in DOCUMENT
+    for name, service in CONTENT.items():
+        assert not [key for key in service.get("environment", ()) if re.search("PASSWORD|SECRET|TOKEN|KEY$", key)]
+        state = [volume for volume in service.get("volumes", ()) if volume.startswith("state:")]
+        assert all(volume.endswith(":ro") for volume in state) or name == "setup"
+
+
+def test_images_are_known_by_version():
+    """Those of others are in the list, and what is built here from modules has the version of the image."""
+    assert {service["image"] for service in CONTENT.values()} - OURS == IMAGES
+    assert all("build" in service for service in CONTENT.values() if service["image"] in OURS)
+    collector = (DEMO / "collector/go.mod").read_text()
+    assert f"collector/otelcol v{_version('otel/opentelemetry-collector-contrib')}\n" in collector
+    # Prometheus 3.N.P is version 0.3NN.P of its module; NN has two digits.
+    major, minor, patch = _version("prom/prometheus").removeprefix("v").split(".")
+    assert f"prometheus/prometheus v0.{major}{int(minor):02}.{patch} " in (DEMO / "prometheus/go.mod").read_text()
+
+
+def _version(image):
+    (found,) = [each for each in IMAGES if each.startswith(f"{image}:")]
+    return found.partition(":")[2]
+
+
+def test_what_is_mounted_is_committed():
+    """Each mounted path, and each Dockerfile: Docker would make a folder of what is missing."""
+    listed = run("git", "ls-files")
+    for service in SERVICES.values():
+        for source in service.mounts.values():
+            assert source in DOCUMENT["volumes"] or re.search(
+                f"(?m)^{re.escape(source.removeprefix('./'))}(/|$)", listed
+            )
+    files = {service["build"]["dockerfile"] for service in CONTENT.values() if "build" in service}
+    assert all(f"\n{path}\n" in listed for path in files)
+    assert files >= {str(path.relative_to(ROOT)) for path in (DEMO / "workers").iterdir()}
+
+
+def test_names_and_ports_agree():
+    """Whoever is called as NAME:PORT, in the compose file or in what it mounts, is a service that listens there."""
+    files = [
+        COMPOSE,
+        *(path for path in (*DEMO.rglob("*"), *GRAFANA.rglob("*")) if path.suffix in {".yaml", ".yml", ".cfg"}),
+    ]
+    called = {
+        (path.name, name, int(port))
+        for path in files
+        for name, port in re.findall(r"(?:[\"/ ]|:///)([a-z][a-z0-9-]+):(\d{4,5})\b", path.read_text())
+    }
+    assert {name for _, name, _ in called} >= {
+        "gateway-1",
+        "gateway-2",
+        "bridge-rust",
+        "jaeger",
+        "worker-java",
+        "queue",
+    }
+    assert [each for each in called if each[1] not in SERVICES or each[2] not in SERVICES[each[1]].ports] == []
+
+
+def test_the_workers_are_of_all_languages():
+    """Each worker is configured, and called for some policy."""
+    workers, policies = ((DEMO / f"policies/{name}.yaml").read_text() for name in ("workers", "policies"))
+    defined = {each["metadata"]["name"] for each in yaml.safe_load_all(workers)}
+    called = {policy["worker"] for each in yaml.safe_load_all(policies) for policy in each["policies"]}
+    assert defined == called == {name.removeprefix("worker-") for name in SERVICES if name.startswith("worker-")}
+
+
+# --------------------------------------------------------------------------------------- what it mounts
+
+
+def test_haproxy_accepts_its_configuration(machine):
+    """`haproxy -c`."""
+    program = shutil.which("haproxy")
+    if program is None:
+        pytest.fail(NO_HAPROXY) if os.environ.get("CI") else pytest.skip(NO_HAPROXY)
+    assert (
+        "warning"
+        not in run(program, "-c", "-f", machine.root(SERVICES["balancer"]) / "etc/haproxy/haproxy.cfg").lower()
+    )
+
+
+def test_the_collector_accepts_its_configuration(machine):
+    """`validate`, with Jaeger and with files, of the release that the image has."""
+    program, config, _ = machine.argv(SERVICES["collector"])
+    assert _version("otel/opentelemetry-collector-contrib") in run(program, "--version")
+    run(program, "validate", config)
+
+
+def test_promtool_accepts_the_configuration(machine):
+    """Scrape configuration, rule files and their expressions."""
+    folder = machine.root(SERVICES["prometheus"]) / "etc/prometheus"
+    assert "SUCCESS" in promtool("check", "config", folder / "prometheus.yml")
+
+
+def test_the_gateway_accepts_its_policies(machine):
+    """`check`, without errors."""
+    folder = machine.root(SERVICES["gateway-1"]) / "etc/admission-gateway"
+    run(Path(machine.argv(SERVICES["gateway-1"])[0]), "check", folder)
+
+
+def test_grafana_finds_the_dashboards():
+    """The folder in which the provider looks is the chart's, and the data sources are services."""
+    (provider,) = yaml.safe_load((GRAFANA / "dashboards/dashboards.yaml").read_text())["providers"]
+    dashboards = ROOT / SERVICES["grafana"].mounts[provider["options"]["path"]]
+    assert dashboards.resolve() == (ROOT / "deploy/grafana/dashboards").resolve()
+    sources = yaml.safe_load((GRAFANA / "datasources/datasources.yaml").read_text())["datasources"]
+    assert {source["url"].split(":")[1].lstrip("/") for source in sources} <= set(SERVICES)
