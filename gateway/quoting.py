@@ -1,11 +1,17 @@
 """Quotes texts of clients, workers and files in messages: short, on one line, printable."""
 
 import json
+import re
 from typing import Any, Final
 
 MAX_QUOTED: Final = 200
 """Characters of a path or name that a message repeats: enough for each path of a Kubernetes type, and five of them (a
 path, a from, a place and a name of each) still make a message of about 1 KB."""
+
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters, and those that break a line or change the direction of the text after them: with these, one name
+could be displayed as another."""
 
 
 class Redacted:
@@ -36,3 +42,8 @@ def quoted(text: str) -> str:
 def shortened(text: str) -> str:
     """The first 200 characters, with an ellipsis where there are more."""
     return text if len(text) <= MAX_QUOTED else text[:MAX_QUOTED] + "…"
+
+
+def clean(text: str) -> str:
+    """The text without characters that control a terminal; line breaks and tabs stay."""
+    return _CONTROL.sub("?", text)

@@ -22,7 +22,7 @@ import click
 import msgspec
 
 from gateway.cli.standard_streams import COULD_NOT, fail
-from gateway.cli.terminal_text import clean
+from gateway.quoting import clean
 from gateway.serving.credential_files import ADMIN_TOKENS, CredentialError, credentials_in
 from gateway.serving.purge import PATH
 

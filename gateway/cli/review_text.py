@@ -6,7 +6,7 @@ from typing import Final
 import click
 from msgspec.structs import replace
 
-from gateway.cli.terminal_text import change, clean, outcome, sentences, short, title
+from gateway.cli.terminal_text import change, outcome, sentences, short, title
 from gateway.engine.conflicts import CONFLICTS_KEPT
 from gateway.engine.decision import Decision
 from gateway.engine.field_changes import digest, hides
@@ -14,6 +14,7 @@ from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Failure
 from gateway.patching.difference import Operation
 from gateway.policies.model import Mode, OnConflict, Phase
+from gateway.quoting import clean
 from gateway.review.request import Request
 from gateway.serving.dispatch_simulator import SimulatedCall, Simulation, is_unsent
 

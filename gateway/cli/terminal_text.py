@@ -4,9 +4,8 @@ Texts of workers and requests may hold control characters: those that would move
 question mark.
 """
 
-import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import click
 import msgspec
@@ -14,12 +13,9 @@ import msgspec
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Deny, Failure
 from gateway.patching.difference import Operation
+from gateway.quoting import clean
 from gateway.review.request import Request
 from gateway.review.response import Status
-
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters, and those that break a line or change the direction of the text after them: with these, one name
-could be displayed as another."""
 
 
 class Sentence(NamedTuple):
@@ -70,8 +66,3 @@ def change(operation: Operation, columns: int) -> str:
 def short(text: str, columns: int) -> str:
     """The text, cut to this many columns."""
     return text if len(text) <= columns else text[: columns - 1] + "…"
-
-
-def clean(text: str) -> str:
-    """The text without characters that control a terminal; line breaks and tabs stay."""
-    return _CONTROL.sub("?", text)

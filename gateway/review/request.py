@@ -100,7 +100,7 @@ first: its error takes precedence."""
 
 
 class Request:
-    """One AdmissionRequest and the apiVersion of the review that carried it.
+    """One AdmissionRequest, and apiVersion and ``size`` in bytes of the review that carried it; 0: none did.
 
     ``members`` are the request's members as JSON bytes, in the request's order. Each property raises ReviewError if its
     member does not have Kubernetes' type.
@@ -117,6 +117,7 @@ class Request:
         "namespace",
         "operation",
         "resource",
+        "size",
         "sub_resource",
         "uid",
     )
@@ -129,8 +130,9 @@ class Request:
     namespace: str
     dry_run: bool
 
-    def __init__(self, api_version: str, members: Mapping[str, msgspec.Raw]) -> None:
+    def __init__(self, api_version: str, members: Mapping[str, msgspec.Raw], *, size: int = 0) -> None:
         self.api_version = api_version
+        self.size = size
         self.members = members
         self._object: Any = _UNREAD
         self._old_object: Any = _UNREAD
@@ -177,6 +179,11 @@ class Request:
         if self._old_object is _UNREAD:
             self._old_object = self._container("oldObject")
         return self._old_object
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether ``object`` or ``old_object`` has been read, so that its value is in memory too."""
+        return self._object is not _UNREAD or self._old_object is not _UNREAD
 
     def _container(self, name: str) -> Any:
         raw = self.members.get(name)
@@ -251,4 +258,4 @@ def decode(body: bytes, *, depth: int = DEPTH) -> Request:
         raise ReviewError(f"the AdmissionReview's apiVersion is not one of {', '.join(API_VERSIONS)}")
     if envelope.request is None:
         raise ReviewError("the AdmissionReview has no request")
-    return Request(envelope.api_version, envelope.request)
+    return Request(envelope.api_version, envelope.request, size=len(body))

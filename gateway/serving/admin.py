@@ -1,4 +1,5 @@
-"""The admin listener: ``/livez``, ``/readyz``, ``/metrics``, ``/purge``, over plain HTTP, on loopback by default.
+"""The admin listener: ``/livez``, ``/readyz``, ``/metrics``, ``/purge``, ``/explain/UID``, over plain HTTP, on loopback
+by default.
 
 The first three are open to every client, any other path only to those that ``access`` lets in.
 
@@ -12,7 +13,8 @@ workers, Redis or the collector": an unready gateway gets no traffic, whereas th
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
 import structlog
@@ -24,7 +26,6 @@ from gateway.serving.connection import Connection, Connections
 from gateway.serving.limits import Limits
 from gateway.serving.metrics_page import PATH as METRICS
 from gateway.serving.metrics_page import MetricsPage, WrittenMetrics
-from gateway.serving.purge import PATH as PURGE
 from gateway.serving.refusals import SERVER, Refusal, Refused, answer, quote
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -44,8 +45,8 @@ Checks = Callable[[], Iterable[Check]]
 Warnings = Callable[[], Sequence[str]]
 """Problems that need an operator's attention although all checks pass; one line each."""
 
-Purge = Callable[[web.BaseRequest], Awaitable[web.Response]]
-"""Answers a request to purge the cache."""
+GuardedPage = Callable[[web.BaseRequest], Awaitable[web.Response]]
+"""Answers a request for a page that only some clients may call, such as ``/purge``."""
 
 _ALIVE: Final = (Check("ping"),)
 
@@ -54,7 +55,7 @@ _OPEN: Final = ("/livez", "/readyz", METRICS)
 
 
 class AdminListener:
-    """Serves health and metrics, and purges the cache. It serves no reviews."""
+    """Serves health, metrics and guarded pages, by their paths. It serves no reviews."""
 
     def __init__(
         self,
@@ -62,13 +63,13 @@ class AdminListener:
         checks: Checks,
         metrics: WrittenMetrics,
         warnings: Warnings = tuple,
-        purge: Purge | None = None,
+        pages: Mapping[str, GuardedPage] = MappingProxyType({}),
         access: AdminAccess | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._checks = checks
         self._warnings = warnings
-        self._purge = purge
+        self._pages = pages
         self._access = access or AdminAccess()
         self._health = {"/livez": self._livez, "/readyz": self._readyz}
         self._limits = limits or Limits()
@@ -109,11 +110,16 @@ class AdminListener:
             response.force_close()
         return response
 
+    def _page_at(self, path: str) -> GuardedPage | None:
+        """The guarded page of a path; those whose own ends with a slash have all paths below it."""
+        return self._pages.get(path) or self._pages.get(path[: path.find("/", 1) + 1])
+
     async def _answer(self, request: web.BaseRequest, path: str) -> web.Response:
-        if path == PURGE and self._purge:
-            return await self._purge(request)
+        guarded = self._page_at(path)
+        if guarded is not None:
+            return await guarded(request)
         if path not in _OPEN:
-            known = [*_OPEN, *([PURGE] if self._purge else [])]
+            known = [*_OPEN, *self._pages]
             return answer(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(known)}")
         if request.method not in {"GET", "HEAD"}:
             return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")

@@ -25,11 +25,14 @@ from gateway.serving.certificate_source import CertificateSource
 from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.decision_outputs import DecisionOutputs
 from gateway.serving.development_certificates import DevelopmentCertificates
+from gateway.serving.explain import PATH as EXPLAIN
+from gateway.serving.explain import ExplainPage
 from gateway.serving.http_server import HttpServer
 from gateway.serving.idempotency_check import IdempotencyCheck
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.outdated_calls import OutdatedCalls
 from gateway.serving.patch_lines import PatchLines
+from gateway.serving.purge import PATH as PURGE
 from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload
 from gateway.serving.reload_report import Report
@@ -40,6 +43,7 @@ from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow_comparison import ShadowComparison
 from gateway.serving.verdict_cache import ServedCache
 from gateway.sources.watching import Source
+from gateway.telemetry.decision_memory import DecisionMemory
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.process import observe_process, watch_lag
 from gateway.telemetry.table import (
@@ -153,6 +157,8 @@ class Gateway:
         self._routes = RouteTable(self._rollout, settings.hooks)
         self._services = self._cluster_services(cluster)
         self._outputs = DecisionOutputs(settings, self.metrics)
+        self.decisions = DecisionMemory(settings.limits.retained_decisions, settings.limits.retained_bytes)
+        """The decisions that are retained."""
         self._judge = self._review_handler(consumers)
         self.front = HttpServer(
             judge=self._judge,
@@ -166,7 +172,10 @@ class Gateway:
             checks=self._checks,
             warnings=lambda: self._report.warnings,
             metrics=self._metrics_page,
-            purge=PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
+            pages={
+                PURGE: PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
+                EXPLAIN: ExplainPage(self.decisions),
+            },
             access=self._access.admin,
             limits=settings.limits,
         )
@@ -175,7 +184,7 @@ class Gateway:
         """The handler of all reviews, with those who observe its decisions."""
         settings = self.settings
         lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
-        observers: list[DecisionObserver] = [self.metrics, *self._outputs.observers]
+        observers: list[DecisionObserver] = [self.metrics, *self._outputs.observers, self.decisions]
         if settings.idempotency_sample_ratio:
             share = settings.idempotency_sample_ratio
             observers.append(IdempotencyCheck(self._replays, self.metrics, share=share, lines=lines))

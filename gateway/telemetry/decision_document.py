@@ -97,6 +97,9 @@ class DocumentLimits(Struct, frozen=True, kw_only=True):
         return replace(self, texts=self.texts // 4, items=self.items // 4, values=self.values // 4)
 
 
+_SAID: Final = frozenset({"message", "warnings", "auditAnnotations", "insteadOf"})
+"""The members of ``policies[]`` that a worker has written."""
+
 DEFAULT_LIMITS: Final = DocumentLimits()
 
 
@@ -163,9 +166,9 @@ class _Document:
             "request": self._request(),
             "outcome": decision.outcome.value,
             "allowed": response.allowed,
-            "status": self._bounded("status", status_member(response.status)),
-            "warnings": self._bounded("warnings", response.warnings),
-            "auditAnnotations": self._bounded("auditAnnotations", response.audit_annotations),
+            "status": self._bounded("status", status_member(response.status), said=True),
+            "warnings": self._bounded("warnings", response.warnings, said=True),
+            "auditAnnotations": self._bounded("auditAnnotations", response.audit_annotations, said=True),
             "patch": self._operations("patch", decision.patch),
             "changedBy": self._changed_by(),
             "policies": [
@@ -208,7 +211,10 @@ class _Document:
 
     def _policy(self, place: str, call: InvocationRecord) -> dict[str, Any]:
         decision, policy = self._decision, call.policy
-        member = {name: self._bounded(f"{place}.{name}", value) for name, value in policy_member(call).items()}
+        member = {
+            name: self._bounded(f"{place}.{name}", value, said=name in _SAID)
+            for name, value in policy_member(call).items()
+        }
         worker = decision.plan.workers.get(policy.worker)
         return {
             **member,
@@ -241,9 +247,9 @@ class _Document:
 
     # --------------------------------------------------------------------------------------------------- bounds
 
-    def _text(self, place: str, text: str) -> str:
+    def _text(self, place: str, text: str, *, said: bool = False) -> str:
         limit = self._limits.texts
-        cleaned = self._hidden.cleaned(text, limit)
+        cleaned = self._hidden.cleaned(text, limit) if said else text[:limit]
         if len(text) <= limit:
             return cleaned
         self._cuts.append(f"{place}: {limit} of {len(text)} characters")
@@ -256,16 +262,19 @@ class _Document:
         self._cuts.append(f"{place}: {limit} of {len(items)} items")
         return items[:limit]
 
-    def _bounded(self, place: str, value: Any) -> Any:
-        """A text, number, list or object of the request's or a worker's, within the limits."""
+    def _bounded(self, place: str, value: Any, *, said: bool = False) -> Any:
+        """A text, number, list or object, within the limits. ``said``: a worker has written it."""
         match value:
             case str():
-                return self._text(place, value)
+                return self._text(place, value, said=said)
             case list() | tuple():
-                return [self._bounded(f"{place}[{n}]", each) for n, each in enumerate(self._items(place, value))]
+                shown = enumerate(self._items(place, value))
+                return [self._bounded(f"{place}[{index}]", each, said=said) for index, each in shown]
             case Mapping():
-                shown = self._items(place, list(value.items()))
-                return {self._text(place, name): self._bounded(f"{place}.{name[:50]}", each) for name, each in shown}
+                return {
+                    self._text(place, name): self._bounded(f"{place}.{name[:50]}", each, said=said)
+                    for name, each in self._items(place, list(value.items()))
+                }
             case _:
                 return value
 

@@ -30,16 +30,18 @@ class HiddenValues:
     def __init__(self, request: Request) -> None:
         self.all = request.kind.group == _TOKENS or (not request.kind.group and request.kind.kind == "Secret")
         self._values: list[str] = []
+        # A reduced decision's request has no object any more.
+        self._is_unknown = self.all and "object" not in request.members
         if self.all:
             found = {each for each in _values(request) if len(each) >= SHORTEST}
             self._values = sorted(found, key=len, reverse=True)
 
     def cleaned(self, text: str, characters: int) -> str:
         """The first ``characters`` of a text, at most, without the values."""
+        if text and (self._is_unknown or len(self._values) > VALUES):
+            return HIDDEN
         if not self._values:
             return text[:characters]
-        if len(self._values) > VALUES:
-            return HIDDEN
         longest = len(self._values[0])
         if len(text) > characters + longest:
             # The end may be the beginning of a value.

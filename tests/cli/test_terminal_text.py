@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.cli.terminal_text import clean
+from gateway.quoting import clean
 
 
 @pytest.mark.parametrize(

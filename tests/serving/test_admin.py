@@ -34,7 +34,7 @@ class Admin:
         self.listener = AdminListener(
             checks=self.checks,
             metrics=self.metrics,
-            purge=PurgePage(lambda: self.cached, self.purge, lambda: "Redis is full"),
+            pages={"/purge": PurgePage(lambda: self.cached, self.purge, lambda: "Redis is full")},
             limits=Limits(shutdown_seconds=0.05),
         )
         self.address = loop.run(self.listener.start("127.0.0.1", 0))

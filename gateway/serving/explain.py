@@ -1,0 +1,166 @@
+"""``GET /explain/UID`` on the admin listener: what became of a review, from the decisions that are retained.
+
+The uid is in the message of a denial whose policy has a contact or documentation, in the decision log, and in the API
+server's audit log. Found in this process, in the other processes of the pod, and with Redis in the other replicas.
+
+    ======  ============================================================================================================
+    status  when
+    ======  ============================================================================================================
+    200     found: a document, or with ``?o=text`` or ``Accept: text/plain`` the story in sentences and tables
+    400     the uid is empty, too long, or not printable
+    404     not found: what was searched, and since when decisions are retained
+    405     neither GET nor HEAD
+    429     too many explanations at once
+    ======  ============================================================================================================
+
+``apiVersion: admission-gateway.dev/explanation/v1alpha1``, ``kind: Explanation``:
+
+=============================  ====================================================================================
+member                         value
+=============================  ====================================================================================
+uid                            as asked for
+decisions[]                    the decisions of this uid, in order of time; each a Decision, as below
+related[]                      other decisions about the same request: of the other phase, of other entries, of a
+                               reinvocation
+searched                       {replicas[], retained, since, why}: the replicas that answered, their retained decisions,
+                               the time since which all of them retain refused ones; why others may be missing, or ""
+=============================  ====================================================================================
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
+from operator import itemgetter
+from typing import Any, Final
+
+import msgspec
+import structlog
+from msgspec import Struct
+from msgspec.structs import replace
+
+from gateway.serving import web
+from gateway.serving.refusals import SERVER, Refusal, answer, line, quote
+from gateway.telemetry.decision_memory import DecisionMemory
+from gateway.telemetry.explanation import story
+from gateway.telemetry.findings import UID_CHARACTERS, Findings, Query, find, subject_of, timestamp
+
+_LOG: Final = structlog.get_logger(__name__)
+
+PATH: Final = "/explain/"
+API_VERSION: Final = "admission-gateway.dev/explanation/v1alpha1"
+KIND: Final = "Explanation"
+
+AT_ONCE: Final = 4
+"""Explanations at once: each renders some documents, a few milliseconds in which reviews wait."""
+
+
+class OtherFindings(Struct, frozen=True, kw_only=True):
+    """What others found, and why some may not have answered; "" if there is no known reason."""
+
+    findings: Sequence[Findings] = ()
+    why: str = ""
+
+
+AskOthers = Callable[[Query], Awaitable[OtherFindings]]
+"""Asks other processes or replicas. It limits its own time, and raises nothing."""
+
+
+class ExplainPage:
+    """Answers requests for explanations.
+
+    Args:
+        memory: the decisions of this process.
+        others: ask the other processes of this pod, and the other replicas.
+    """
+
+    def __init__(self, memory: DecisionMemory, others: Sequence[AskOthers] = ()) -> None:
+        self._memory = memory
+        self._others = others
+        self._running = 0
+
+    async def __call__(self, request: web.BaseRequest) -> web.Response:
+        """The answer to one request."""
+        if request.method not in {"GET", "HEAD"}:
+            return answer(Refusal.METHOD, f"{quote(request.method)} is not for {PATH}UID; GET it", allow="GET, HEAD")
+        uid = request.rel_url.path[len(PATH) :]
+        if not uid or len(uid) > UID_CHARACTERS or not uid.isprintable():
+            return _text(HTTPStatus.BAD_REQUEST, f"name a review: {PATH}UID, with the uid of a denial's message")
+        if self._running >= AT_ONCE:
+            text = f"{AT_ONCE} explanations are being made already, the most at once; try again"
+            return _text(HTTPStatus.TOO_MANY_REQUESTS, text)
+        self._running += 1
+        try:
+            found = await self._explain(uid)
+        finally:
+            self._running -= 1
+        if not found["decisions"]:
+            return _text(HTTPStatus.NOT_FOUND, _not_found(uid, found["searched"]))
+        _LOG.info("a review was explained", uid=uid, peer=request.remote)
+        if _wants_text(request):
+            return _answer("text/plain; charset=utf-8", "".join(f"{each}\n" for each in story(found)).encode())
+        return _answer("application/json", msgspec.json.encode(found))
+
+    async def _explain(self, uid: str) -> dict[str, Any]:
+        query = Query(uid=uid)
+        own = find(self._memory, query)
+        if own.decisions:
+            query = replace(query, subject=subject_of(own.decisions[-1]))
+        others, why = await self._ask(query)
+        first = next((each.decisions[-1] for each in others if each.decisions), None)
+        if query.subject is None and first is not None:
+            # Found elsewhere: now it is known which decisions are related to it, here too.
+            query = replace(query, subject=subject_of(first))
+            own = find(self._memory, query)
+            others, why = await self._ask(query)
+        return explanation(uid, [own, *others], why)
+
+    async def _ask(self, query: Query) -> tuple[list[Findings], str]:
+        answers = await asyncio.gather(*(ask(query) for ask in self._others))
+        return [each for one in answers for each in one.findings], "; ".join(one.why for one in answers if one.why)
+
+
+def explanation(uid: str, findings: Sequence[Findings], why: str = "") -> dict[str, Any]:
+    """The document, from what all have found."""
+    since = [each.since for each in findings if each.since is not None]
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "uid": uid,
+        "decisions": sorted((one for each in findings for one in each.decisions), key=itemgetter("time")),
+        "related": sorted((one for each in findings for one in each.related), key=itemgetter("time")),
+        "searched": {
+            "replicas": sorted({each.replica for each in findings}),
+            "retained": sum(each.retained for each in findings),
+            "since": timestamp(max(since)) if since else None,
+            "why": why,
+        },
+    }
+
+
+def _not_found(uid: str, searched: dict[str, Any]) -> str:
+    replicas = searched["replicas"]
+    where = replicas[0] if len(replicas) == 1 else f"{len(replicas)} replicas ({', '.join(replicas)})"
+    since = f", all refused ones since {searched['since']}" if searched["since"] else ""
+    why = f"; others may have it: {searched['why']}" if searched["why"] else ""
+    return (
+        f"no decision of review {quote(uid)} is retained; {where} retained {searched['retained']} decisions{since}"
+        f"{why}; older ones are in the decision log"
+    )
+
+
+def _wants_text(request: web.BaseRequest) -> bool:
+    chosen = request.rel_url.query.get("o")
+    if chosen is not None:
+        return chosen == "text"
+    accepted = request.headers.get("Accept", "")
+    return "text/plain" in accepted and "json" not in accepted
+
+
+def _answer(content_type: str, body: bytes) -> web.Response:
+    headers = {"Content-Type": content_type, "Cache-Control": "no-store", "Server": SERVER}
+    return web.Response(body=body, headers=headers)
+
+
+def _text(status: HTTPStatus, text: str) -> web.Response:
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "Server": SERVER}
+    return web.Response(status=status, body=line(text), headers=headers)

@@ -1,0 +1,103 @@
+"""What is retained of decisions: the newest, the refused longest, within bytes; never the bytes of the largest."""
+
+import json
+from base64 import b64encode
+
+from gateway.engine.verdicts import Allow, Deny, Failure
+from gateway.policies.model import FailurePolicy
+from gateway.reasons import Reason
+from gateway.telemetry import decision_memory
+from gateway.telemetry.decision_document import decision_document, encoded
+from gateway.telemetry.decision_memory import NOT_RETAINED, DecisionMemory
+from tests.world import decide, patch, policy, request
+
+
+def decision(uid, answer=None, obj=None, **options):
+    """A decision about a pod."""
+    made, _ = decide([policy("a", **options)], {"a": answer or Allow()}, on=request(obj, uid=uid))
+    return made
+
+
+def memory_of(*decisions, **limits):
+    """A memory after these decisions."""
+    memory = DecisionMemory(**limits)
+    for each in decisions:
+        memory.decided(each)
+    return memory
+
+
+def uids(decisions):
+    """Of which reviews they are."""
+    return [each.request.uid for each in decisions]
+
+
+def test_a_decision_is_found_by_its_uid():
+    """kube-apiserver's retries have the uid of the first attempt: all of them are found, in order."""
+    twice = [decision("u1", Failure(reason=Reason.WORKER_UNAVAILABLE, message="away")), decision("u1")]
+    memory = memory_of(decision("u0"), *twice, decision("u2"))
+    assert {id(each) for each in memory.find("u1")} == {id(each) for each in twice}
+    assert memory.find("u9") == []
+    assert len(memory) == 4
+
+
+def test_the_refused_do_not_make_room_for_the_allowed():
+    """Each kind has half; a failure that was ignored is one to ask about, too."""
+    ignored = decision("i", Failure(reason=Reason.WORKER_TIMEOUT, message="m"), failure_policy=FailurePolicy.IGNORE)
+    memory = memory_of(decision("d", Deny()), ignored, *(decision(f"a{number}") for number in range(9)), decisions=4)
+    assert sorted(uids(memory.newest())) == ["a7", "a8", "d", "i"]
+    assert memory.oldest is not None
+
+
+def test_nothing_is_retained_with_a_limit_of_none():
+    """It can be switched off."""
+    memory = memory_of(decision("u"), decisions=0)
+    assert (len(memory), memory.oldest) == (0, None)
+
+
+def test_the_bytes_are_bounded():
+    """The estimate is more than the request's own bytes."""
+    obj = {"metadata": {"name": "p", "annotations": {"a": "x" * 6_000}}}
+    memory = memory_of(*(decision(f"u{number}", obj=obj) for number in range(100)), size=1_000_000)
+    assert 10 < len(memory) < 50
+    assert memory.size <= 500_000
+    assert uids(memory.newest())[-1] == f"u{100 - len(memory)}"
+
+
+def test_a_large_review_is_retained_without_its_objects():
+    """Who denied is known all the same, and which fields were changed, but no byte of the body stays."""
+    large = {"metadata": {"name": "p", "annotations": {"a": "x" * 100_000}}}
+    change = patch({"op": "add", "path": "/spec", "value": "y" * 100_000}, warnings=("w" * 100_000,))
+    memory = memory_of(decision("c", change, large), decision("d", Deny(message="m" * 100_000)), size=1_000_000)
+    assert memory.reduced == 2
+    changed, denied = memory.find("c")[0], memory.find("d")[0]
+    assert changed.object is None
+    assert [each.value for each in changed.patch] == [NOT_RETAINED]
+    kept = sum(memoryview(raw).nbytes for raw in changed.request.members.values())
+    assert kept < 1_000
+    assert changed.request.user_info.username == ""
+    for each in (changed, denied):
+        document = decision_document(each)
+        assert len(encoded(document)) < 20_000
+    assert document["policies"][0]["message"].startswith("mmm")
+    assert decision_document(changed)["policies"][0]["changes"] == [
+        {"op": "add", "path": "/spec", "value": NOT_RETAINED}
+    ]
+
+
+def test_a_large_secret_has_no_texts():
+    """Without its values they cannot be looked for."""
+    secret = {"group": "", "version": "v1", "kind": "Secret"}
+    coded = b64encode(b"hunter2").decode()
+    on = request({"metadata": {"name": "s"}, "data": {"a": coded, "b": "x" * 100_000}}, kind=secret)
+    made, _ = decide([policy("a")], {"a": Deny(message="hunter2 is weak")}, on=on)
+    memory = memory_of(made, size=1_000_000)
+    document = decision_document(memory.find("u1")[0])
+    assert "hunter2" not in json.dumps(document)
+    assert (document["uid"], document["policies"][0]["reason"]) == ("u1", "DENIED")
+
+
+def test_old_configurations_are_not_retained_without_end(monkeypatch):
+    """Each decision keeps its plan alive."""
+    monkeypatch.setattr(decision_memory, "POLICIES", 10)
+    memory = memory_of(*(decision(f"u{number}") for number in range(50)))
+    assert uids(memory.newest()) == [f"u{number}" for number in range(49, 39, -1)]
