@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from gateway.cli.configuration import loaded
 from gateway.cli.demo_output import closing, narrate, next_steps, opening
 from gateway.cli.standard_streams import COULD_NOT, fail, note
-from gateway.engine.decision import Decision
+from gateway.engine.decision import Decision, Outcome
 from gateway.policies.model import Configuration
 from gateway.serving.acceptor import ListenError
 from gateway.serving.app import Gateway
@@ -101,7 +101,9 @@ async def _show(configuration: Configuration, settings: Settings, reviews: list[
             answered = await _send_all(session, url, reviews, listener)
             decisions = tuple(listener.decisions.values())
             again = [decision async for decision in _both_phases(session, url, _with_new_uid(reviews[0]), listener)]
-        for line in (*closing(decisions, again), *([_ONCE] if once else next_steps(url, ca, admin, reviews[0]))):
+        denied = next((each.request.uid for each in reversed(decisions) if each.outcome is Outcome.DENIED), None)
+        steps = next_steps(url, ca, f"http://{admin[0]}:{admin[1]}", reviews[0], denied)
+        for line in (*closing(decisions, again), *([_ONCE] if once else steps)):
             click.echo(line)
         if not once:
             # Only from here on: before, Ctrl-C ends it like other programs.

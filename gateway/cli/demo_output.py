@@ -1,5 +1,8 @@
 """The output of ``demo``: one screen."""
 
+import os
+import shutil
+import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -7,11 +10,13 @@ from typing import Final
 
 import click
 
+from gateway.cli.commands.admin_calls import DEFAULT
 from gateway.cli.terminal_text import change, outcome, sentences, title
 from gateway.engine.answer_source import Source
 from gateway.engine.decision import Decision, Outcome
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.plan import Described
+from gateway.engine.response_builder import help_text
 from gateway.policies.model import Configuration, Phase
 from gateway.serving.app import Gateway
 
@@ -50,7 +55,9 @@ def narrate(number: int, path: Path, decisions: Sequence[Decision]) -> Iterator[
     last = decisions[-1]
     verdict = click.style(outcome(last.outcome.value, last.response.status), fg=_COLOURS[last.outcome], bold=True)
     yield f"{number:>2}  {title(last.request):<{_TITLE_WIDTH}} {verdict}"
-    lines = [line for decision in decisions for call in decision.calls for line in _reported(call)]
+    lines = [
+        line for decision in decisions for call in decision.calls for line in _reported(call, decision.request.uid)
+    ]
     if not any(call.matched for decision in decisions for call in decision.calls):
         lines = ["    no policy matches this request"]
     yield from lines or ["    all matching policies allow it without changes"]
@@ -76,19 +83,38 @@ def closing(decisions: Collection[Decision], again: Collection[Decision]) -> Ite
         )
 
 
-def next_steps(url: str, ca: Path, admin: tuple[str, int], example: Path) -> Iterator[str]:
-    """How to send other reviews."""
+def next_steps(url: str, ca: Path, admin: str, example: Path, denied: str | None) -> Iterator[str]:
+    """How to send other reviews, and how to see why one was denied.
+
+    Args:
+        url: of the gateway.
+        ca: the file of its certificate authority.
+        admin: the URL of its admin listener.
+        example: the file of a review.
+        denied: the uid of a review that was denied.
+    """
+    if denied is not None:
+        yield ""
+        yield "Why was a request denied? Ask with the uid of its denial, in another terminal:"
+        option = "" if admin == DEFAULT else f" --admin {admin}"
+        yield f"  {_own_command()} explain {denied}{option}"
     yield ""
     yield "Send your own review, as kube-apiserver does:"
     yield f"  curl --cacert {ca} -H 'Content-Type: application/json' '{url}/mutate?timeout=10s' \\"
     yield f"    --data-binary @{example}"
-    yield f"Metrics and health: http://{admin[0]}:{admin[1]}/metrics, 'http://{admin[0]}:{admin[1]}/readyz?verbose'"
+    yield f"Metrics and health: {admin}/metrics, '{admin}/readyz?verbose'"
 
 
-def _reported(call: InvocationRecord) -> Iterator[str]:
+def _own_command() -> str:
+    """This command, as a shell in the same directory finds it."""
+    own = Path(sys.argv[0])
+    return "admission-gateway" if shutil.which("admission-gateway") or not own.is_file() else os.path.relpath(own)
+
+
+def _reported(call: InvocationRecord, uid: str) -> Iterator[str]:
     name = call.policy.policy
     for verb, colour, text in sentences(call):
-        yield from _wrapped(name, click.style(f"{verb:<7}", fg=colour), text)
+        yield from _wrapped(name, click.style(f"{verb:<7}", fg=colour), text + help_text(call, uid))
     for operation in call.changes[:_CHANGES_SHOWN]:
         yield f"    {name:<{_NAME_WIDTH}} {change(operation, _WIDTH - _NAME_WIDTH - 13)}"
         name = ""

@@ -7,13 +7,13 @@ from typing import Final
 import click
 
 from gateway import __version__
+from gateway.cli.commands.admin_calls import explain, purge
 from gateway.cli.commands.bridge import bridge
 from gateway.cli.commands.check import check
 from gateway.cli.commands.demo import demo
 from gateway.cli.commands.doctor import doctor
 from gateway.cli.commands.hooks import hook_worker, shell_lib
 from gateway.cli.commands.new_worker import new_worker
-from gateway.cli.commands.purge import purge
 from gateway.cli.commands.registration import resume, uninstall
 from gateway.cli.commands.render import render
 from gateway.cli.commands.review import review
@@ -54,6 +54,7 @@ for _command in (
     review,
     uninstall,
     resume,
+    explain,
     purge,
     new_worker,
     demo,

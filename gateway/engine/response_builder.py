@@ -124,7 +124,7 @@ def _common_status(refusing: Sequence[InvocationRecord], uid: str) -> Status:
     details = _details(refusing[0]) or {}
     causes = [*details.get("causes", ())]
     causes += [_cause(record, line) for record, line in zip(refusing, lines, strict=True)]
-    message = "\n".join(line + _help_text(record, uid) for record, line in zip(refusing, lines, strict=True))
+    message = "\n".join(line + help_text(record, uid) for record, line in zip(refusing, lines, strict=True))
     return Status(code=first.code, reason=first.reason, message=message, details={**details, "causes": causes})
 
 
@@ -135,8 +135,8 @@ def _status(record: InvocationRecord, uid: str) -> Status:
             if not record.policy.is_existing:
                 details = details or {}
                 details = {**details, "causes": [*details.get("causes", ()), _cause(record, _text(record))]}
-            help_text = _help_text(record, uid)
-            message = _text(record) + help_text if help_text else message
+            ending = help_text(record, uid)
+            message = _text(record) + ending if ending else message
             return Status(code=denial_code(code), message=message, reason=reason, details=details or None)
         case Failure(reason=reason, message=message) as failure:
             code, status_reason = STATUSES.get(reason, INTERNAL_ERROR)
@@ -147,7 +147,7 @@ def _status(record: InvocationRecord, uid: str) -> Status:
             raise AssertionError(f"{record.label} does not refuse: {answer!r}")
 
 
-def _help_text(record: InvocationRecord, uid: str) -> str:
+def help_text(record: InvocationRecord, uid: str) -> str:
     """What follows a denial of a policy that has a contact or documentation."""
     policy = record.policy
     if not isinstance(record.answer, Deny) or not (policy.contact or policy.documentation):

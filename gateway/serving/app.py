@@ -157,7 +157,9 @@ class Gateway:
         self._routes = RouteTable(self._rollout, settings.hooks)
         self._services = self._cluster_services(cluster)
         self._outputs = DecisionOutputs(settings, self.metrics)
-        self.decisions = DecisionMemory(settings.limits.retained_decisions, settings.limits.retained_bytes)
+        self.decisions = DecisionMemory(
+            settings.limits.retained_decisions, settings.limits.retained_bytes, events=self.metrics
+        )
         """The decisions that are retained."""
         self._judge = self._review_handler(consumers)
         self.front = HttpServer(
@@ -351,6 +353,7 @@ class Gateway:
         self.metrics.set(REVIEWS_IN_FLIGHT, self.front.load.reviews)
         self.metrics.set(BODY_BYTES_IN_FLIGHT, self.front.load.body_bytes)
         self.metrics.set(CONNECTIONS, self.front.connections)
+        self.decisions.observe()
         observe_process(self.metrics)
         if self._services is not None:
             self._services.observe()

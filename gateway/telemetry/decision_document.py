@@ -218,6 +218,7 @@ class _Document:
         worker = decision.plan.workers.get(policy.worker)
         return {
             **member,
+            "version": self._text(f"{place}.version", call.version),
             "changes": self._operations(f"{place}.changes", call.changes),
             "wouldChange": self._operations(f"{place}.wouldChange", call.would_change),
             "conflicts": self._bounded(f"{place}.conflicts", conflicts_member(call)),

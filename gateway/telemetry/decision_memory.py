@@ -24,6 +24,13 @@ from gateway.engine.plan import Plan
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.patching.difference import Operation
 from gateway.review.request import Request
+from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.table import (
+    REDUCED_DECISIONS,
+    RETAINED_DECISION_BYTES,
+    RETAINED_DECISIONS,
+    RETAINED_DECISIONS_OLDEST,
+)
 
 LARGE_SHARE: Final = 64
 """A decision above this share of all bytes, 1 MiB by default, is reduced: with three of the largest reviews, 20 MB
@@ -66,9 +73,11 @@ class DecisionMemory:
     Args:
         decisions: the most; 0: none are retained.
         size: the most bytes, estimated.
+        events: counts reduced decisions, and how many are retained when ``observe`` is called.
     """
 
-    def __init__(self, decisions: int = 2_000, size: int = 64_000_000) -> None:
+    def __init__(self, decisions: int = 2_000, size: int = 64_000_000, *, events: Events | None = None) -> None:
+        self._events = events or NoEvents()
         self._each = max(decisions // 2, 1) if decisions else 0
         self._half = size // 2
         self._large = size // LARGE_SHARE
@@ -76,8 +85,6 @@ class DecisionMemory:
         self._refused = _Ring()
         self._plans: dict[int, _RetainedPlan] = {}
         self._policies = 0
-        self.reduced = 0
-        """How many decisions were retained without their objects."""
 
     def decided(self, decision: Decision) -> None:
         """Retain a decision."""
@@ -88,7 +95,7 @@ class DecisionMemory:
         if size > self._large:
             decision = reduced(decision)
             size = min(_size(decision), self._large)
-            self.reduced += 1
+            self._events.count(REDUCED_DECISIONS)
         plan = self._plan(decision.plan)
         plan.decisions += 1
         ring.items.append(_Retained(decision, size, plan))
@@ -124,6 +131,12 @@ class DecisionMemory:
         if not ring.items:
             return None
         return time.time() - time.monotonic() + ring.items[0].decision.started
+
+    def observe(self) -> None:
+        """Set the gauges."""
+        self._events.set(RETAINED_DECISIONS, len(self))
+        self._events.set(RETAINED_DECISION_BYTES, self.size)
+        self._events.set(RETAINED_DECISIONS_OLDEST, self.oldest or 0.0)
 
     # -------------------------------------------------------------------------------------------------- plans
 

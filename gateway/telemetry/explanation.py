@@ -80,7 +80,7 @@ def _when(decision: Document) -> str:
 
 
 def _call(decision: Document) -> str:
-    entry = f"entry {decision['entry']}" if decision["entry"] else "no entry"
+    entry = f"entry {decision['entry']}" if decision["entry"] else "all policies"
     return f"{decision['phase']} phase, {entry}"
 
 

@@ -324,6 +324,16 @@ BODY_BYTES_IN_FLIGHT_LIMIT: Final = _gauge(
     "body_bytes_in_flight_limit", "Bytes that these bodies may have; other requests are refused."
 )
 CONNECTIONS: Final = _gauge("connections", "TLS connections.")
+RETAINED_DECISIONS: Final = _gauge("retained_decisions", "Decisions retained for /explain and the dashboard.")
+RETAINED_DECISION_BYTES: Final = _gauge("retained_decision_bytes", "Their estimated bytes.")
+RETAINED_DECISIONS_OLDEST: Final = _gauge(
+    "retained_decisions_oldest_timestamp_seconds",
+    "Unix time of the oldest retained decision that was refused or failed: how far back explain reaches.",
+    combined=Combination.MAX,
+)
+REDUCED_DECISIONS: Final = _counter(
+    "reduced_decisions_total", "Decisions that were too large to be retained with their objects."
+)
 CONNECTIONS_ENDED: Final = _counter(
     "connections_ended_total", "Connections that a reply with Connection: close ended.", reason=(DRAIN, MAX_AGE)
 )
@@ -458,6 +468,10 @@ GATEWAY: Final = (
     BODY_BYTES_IN_FLIGHT,
     BODY_BYTES_IN_FLIGHT_LIMIT,
     CONNECTIONS,
+    RETAINED_DECISIONS,
+    RETAINED_DECISION_BYTES,
+    RETAINED_DECISIONS_OLDEST,
+    REDUCED_DECISIONS,
     CONNECTIONS_ENDED,
     CERTIFICATE_EXPIRATION,
     CERTIFICATE_RELOADS,

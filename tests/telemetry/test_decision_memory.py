@@ -9,6 +9,8 @@ from gateway.reasons import Reason
 from gateway.telemetry import decision_memory
 from gateway.telemetry.decision_document import decision_document, encoded
 from gateway.telemetry.decision_memory import NOT_RETAINED, DecisionMemory
+from gateway.telemetry.events import NoEvents
+from gateway.telemetry.table import REDUCED_DECISIONS
 from tests.world import decide, patch, policy, request
 
 
@@ -24,6 +26,16 @@ def memory_of(*decisions, **limits):
     for each in decisions:
         memory.decided(each)
     return memory
+
+
+class Counts(NoEvents):
+    """What was counted."""
+
+    def __init__(self):
+        self.counted = []
+
+    def count(self, metric, *labels, amount=1):
+        self.counted.append(metric)
 
 
 def uids(decisions):
@@ -67,8 +79,10 @@ def test_a_large_review_is_retained_without_its_objects():
     """Who denied is known all the same, and which fields were changed, but no byte of the body stays."""
     large = {"metadata": {"name": "p", "annotations": {"a": "x" * 100_000}}}
     change = patch({"op": "add", "path": "/spec", "value": "y" * 100_000}, warnings=("w" * 100_000,))
-    memory = memory_of(decision("c", change, large), decision("d", Deny(message="m" * 100_000)), size=1_000_000)
-    assert memory.reduced == 2
+    events = Counts()
+    decisions = decision("c", change, large), decision("d", Deny(message="m" * 100_000))
+    memory = memory_of(*decisions, size=1_000_000, events=events)
+    assert events.counted == [REDUCED_DECISIONS] * 2
     changed, denied = memory.find("c")[0], memory.find("d")[0]
     assert changed.object is None
     assert [each.value for each in changed.patch] == [NOT_RETAINED]
