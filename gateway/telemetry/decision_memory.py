@@ -191,6 +191,7 @@ def reduced(decision: Decision) -> Decision:
         patch=_reduced_changes(decision.patch),
         changed_object=None,
         object_state=None,
+        sampled_calls=(),
         calls=tuple(_reduced_call(call) for call in decision.calls),
     )
 

@@ -112,8 +112,9 @@ def _related(decisions: Iterable[Decision], uid: str, subject: Subject) -> list[
 
 
 def _is_about(decision: Decision, subject: Subject) -> bool:
-    if subject.trace_id and decision.traceparent:
-        return decision.traceparent.split("-")[1] == subject.trace_id
+    trace = decision.trace
+    if subject.trace_id is not None and subject.trace_id in {trace.trace_id, trace.traceparent[3:35]}:
+        return True
     request = decision.request
     same = (
         request.name == subject.name != ""

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from gateway.engine.trace_context import TraceContext
 from gateway.engine.verdicts import Allow, Deny
 from gateway.policies.model import Phase
 from gateway.telemetry.decision_memory import DecisionMemory
@@ -18,7 +19,7 @@ def decision(uid, phase=Phase.MUTATING, answer=None, *, traceparent="", later=0.
     on = request(uid=uid, **({"name": "p", "userInfo": JANE} | members))
     made, _ = decide([policy("a", phase=phase)], {"a": answer or Allow()}, on=on)
     times = {"started": made.started + later, "ended": made.ended + later}
-    return replace(made, traceparent=traceparent, **times)
+    return replace(made, trace=TraceContext(traceparent=traceparent), **times)
 
 
 def memory_of(*decisions):
@@ -64,11 +65,11 @@ def test_decisions_about_other_requests_are_not_related(other):
     assert find(memory_of(decision("m", **other), decision("v")), Query(uid="v")).related == []
 
 
-def test_the_trace_decides_if_there_is_one():
-    """It relates an object that had no name yet, and separates equal requests."""
+def test_decisions_of_one_trace_are_related():
+    """Also about an object that had no name yet."""
     memory = memory_of(
         decision("m", name="", traceparent=TRACE),
-        decision("other", traceparent=TRACE.replace("a", "c")),
+        decision("other", name="q", traceparent=TRACE.replace("a", "c")),
         decision("v", traceparent=TRACE),
     )
     assert uids(find(memory, Query(uid="v")).related) == ["m"]
