@@ -19,7 +19,7 @@ import msgspec
 from gateway.cli.admin_client import call
 from gateway.cli.standard_streams import COULD_NOT, fail
 from gateway.serving.explain import KIND, PATH
-from gateway.telemetry.explanation import story
+from gateway.telemetry.explanation import explanation_lines
 
 _ANSWER_BYTES: Final = 100_000_000
 """The maximum size of an explanation: 3 MB of each of thirty replicas, where most have nothing."""
@@ -32,7 +32,7 @@ def run(uid: str, admin: str, token_file: Path | None, output: str) -> None:
     content = call(admin, PATH + quote(uid, safe=""), token_file, limit=_ANSWER_BYTES)
     try:
         explanation: Any = msgspec.json.decode(content)
-        lines = list(story(explanation)) if explanation["kind"] == KIND else []
+        lines = list(explanation_lines(explanation)) if explanation["kind"] == KIND else []
     except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, IndexError, ValueError):
         lines = []
     if not lines:

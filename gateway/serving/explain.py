@@ -41,7 +41,7 @@ from msgspec.structs import replace
 from gateway.serving import web
 from gateway.serving.refusals import SERVER, Refusal, answer, line, quote
 from gateway.telemetry.decision_memory import DecisionMemory
-from gateway.telemetry.explanation import story
+from gateway.telemetry.explanation import explanation_lines
 from gateway.telemetry.findings import UID_CHARACTERS, Findings, Query, find, subject_of, timestamp
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -61,7 +61,7 @@ class OtherFindings(Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-AskOthers = Callable[[Query], Awaitable[OtherFindings]]
+FindElsewhere = Callable[[Query], Awaitable[OtherFindings]]
 """Asks other processes or replicas. It limits its own time, and raises nothing."""
 
 
@@ -73,7 +73,7 @@ class ExplainPage:
         others: ask the other processes of this pod, and the other replicas.
     """
 
-    def __init__(self, memory: DecisionMemory, others: Sequence[AskOthers] = ()) -> None:
+    def __init__(self, memory: DecisionMemory, others: Sequence[FindElsewhere] = ()) -> None:
         self._memory = memory
         self._others = others
         self._running = 0
@@ -97,7 +97,9 @@ class ExplainPage:
             return _text(HTTPStatus.NOT_FOUND, _not_found(uid, found["searched"]))
         _LOG.info("a review was explained", uid=uid, peer=request.remote)
         if _wants_text(request):
-            return _answer("text/plain; charset=utf-8", "".join(f"{each}\n" for each in story(found)).encode())
+            return _answer(
+                "text/plain; charset=utf-8", "".join(f"{each}\n" for each in explanation_lines(found)).encode()
+            )
         return _answer("application/json", msgspec.json.encode(found))
 
     async def _explain(self, uid: str) -> dict[str, Any]:
@@ -105,17 +107,17 @@ class ExplainPage:
         own = find(self._memory, query)
         if own.decisions:
             query = replace(query, subject=subject_of(own.decisions[-1]))
-        others, why = await self._ask(query)
+        others, why = await self._find_elsewhere(query)
         first = next((each.decisions[-1] for each in others if each.decisions), None)
         if query.subject is None and first is not None:
             # Found elsewhere: now it is known which decisions are related to it, here too.
             query = replace(query, subject=subject_of(first))
             own = find(self._memory, query)
-            others, why = await self._ask(query)
+            others, why = await self._find_elsewhere(query)
         return explanation(uid, [own, *others], why)
 
-    async def _ask(self, query: Query) -> tuple[list[Findings], str]:
-        answers = await asyncio.gather(*(ask(query) for ask in self._others))
+    async def _find_elsewhere(self, query: Query) -> tuple[list[Findings], str]:
+        answers = await asyncio.gather(*(find_there(query) for find_there in self._others))
         return [each for one in answers for each in one.findings], "; ".join(one.why for one in answers if one.why)
 
 

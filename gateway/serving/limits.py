@@ -97,9 +97,7 @@ class Limits(Bounds):
     """Answers with metrics that are written at the same time; another request gets 503. Two Prometheus servers, each
     with one scrape after a timeout still unread. A page of two thousand policies has 8 MB."""
 
-    retained_decisions: int = tunable(
-        2_000, "Decisions retained for explain and the dashboard; 0: none.", may_be_zero=True
-    )
+    retained_decisions: int = tunable(2_000, "Decisions retained for explain and the dashboard.")
     """Decisions retained for /explain and the dashboard, half of them refused or failed: a cluster that refuses one
     request a second can explain the last quarter of an hour. About a pod, a decision has 8 KB, or 24 KB if a policy
     needed its parsed object: 2,000 are 16 to 48 MB, and a garbage collection takes some milliseconds longer."""

@@ -97,7 +97,7 @@ class DocumentLimits(Struct, frozen=True, kw_only=True):
         return replace(self, texts=self.texts // 4, items=self.items // 4, values=self.values // 4)
 
 
-_SAID: Final = frozenset({"message", "warnings", "auditAnnotations", "insteadOf"})
+_WORKERS_TEXTS: Final = frozenset({"message", "warnings", "auditAnnotations", "insteadOf"})
 """The members of ``policies[]`` that a worker has written."""
 
 DEFAULT_LIMITS: Final = DocumentLimits()
@@ -166,9 +166,9 @@ class _Document:
             "request": self._request(),
             "outcome": decision.outcome.value,
             "allowed": response.allowed,
-            "status": self._bounded("status", status_member(response.status), said=True),
-            "warnings": self._bounded("warnings", response.warnings, said=True),
-            "auditAnnotations": self._bounded("auditAnnotations", response.audit_annotations, said=True),
+            "status": self._bounded("status", status_member(response.status), by_worker=True),
+            "warnings": self._bounded("warnings", response.warnings, by_worker=True),
+            "auditAnnotations": self._bounded("auditAnnotations", response.audit_annotations, by_worker=True),
             "patch": self._operations("patch", decision.patch),
             "changedBy": self._changed_by(),
             "policies": [
@@ -212,7 +212,7 @@ class _Document:
     def _policy(self, place: str, call: InvocationRecord) -> dict[str, Any]:
         decision, policy = self._decision, call.policy
         member = {
-            name: self._bounded(f"{place}.{name}", value, said=name in _SAID)
+            name: self._bounded(f"{place}.{name}", value, by_worker=name in _WORKERS_TEXTS)
             for name, value in policy_member(call).items()
         }
         worker = decision.plan.workers.get(policy.worker)
@@ -248,9 +248,9 @@ class _Document:
 
     # --------------------------------------------------------------------------------------------------- bounds
 
-    def _text(self, place: str, text: str, *, said: bool = False) -> str:
+    def _text(self, place: str, text: str, *, by_worker: bool = False) -> str:
         limit = self._limits.texts
-        cleaned = self._hidden.cleaned(text, limit) if said else text[:limit]
+        cleaned = self._hidden.cleaned(text, limit) if by_worker else text[:limit]
         if len(text) <= limit:
             return cleaned
         self._cuts.append(f"{place}: {limit} of {len(text)} characters")
@@ -263,17 +263,17 @@ class _Document:
         self._cuts.append(f"{place}: {limit} of {len(items)} items")
         return items[:limit]
 
-    def _bounded(self, place: str, value: Any, *, said: bool = False) -> Any:
-        """A text, number, list or object, within the limits. ``said``: a worker has written it."""
+    def _bounded(self, place: str, value: Any, *, by_worker: bool = False) -> Any:
+        """A text, number, list or object, within the limits. ``by_worker``: a worker has written it."""
         match value:
             case str():
-                return self._text(place, value, said=said)
+                return self._text(place, value, by_worker=by_worker)
             case list() | tuple():
                 shown = enumerate(self._items(place, value))
-                return [self._bounded(f"{place}[{index}]", each, said=said) for index, each in shown]
+                return [self._bounded(f"{place}[{index}]", each, by_worker=by_worker) for index, each in shown]
             case Mapping():
                 return {
-                    self._text(place, name): self._bounded(f"{place}.{name[:50]}", each, said=said)
+                    self._text(place, name): self._bounded(f"{place}.{name[:50]}", each, by_worker=by_worker)
                     for name, each in self._items(place, list(value.items()))
                 }
             case _:

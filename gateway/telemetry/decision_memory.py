@@ -71,14 +71,14 @@ class DecisionMemory:
     """Retains decisions. A DecisionObserver.
 
     Args:
-        decisions: the most; 0: none are retained.
+        decisions: the most; of each half at least one.
         size: the most bytes, estimated.
         events: counts reduced decisions, and how many are retained when ``observe`` is called.
     """
 
     def __init__(self, decisions: int = 2_000, size: int = 64_000_000, *, events: Events | None = None) -> None:
         self._events = events or NoEvents()
-        self._each = max(decisions // 2, 1) if decisions else 0
+        self._each = max(decisions // 2, 1)
         self._half = size // 2
         self._large = size // LARGE_SHARE
         self._allowed = _Ring()
@@ -88,8 +88,6 @@ class DecisionMemory:
 
     def decided(self, decision: Decision) -> None:
         """Retain a decision."""
-        if not self._each:
-            return
         ring = self._refused if _is_notable(decision) else self._allowed
         size = _size(decision)
         if size > self._large:

@@ -28,7 +28,7 @@ _SOURCES: Final = {
 }
 
 
-def story(explanation: Document) -> Iterator[str]:
+def explanation_lines(explanation: Document) -> Iterator[str]:
     """The lines of a whole explanation; none has a character that controls a terminal."""
     yield from map(clean, _lines(explanation))
 

@@ -60,10 +60,10 @@ def test_the_refused_do_not_make_room_for_the_allowed():
     assert memory.oldest is not None
 
 
-def test_nothing_is_retained_with_a_limit_of_none():
-    """It can be switched off."""
-    memory = memory_of(decision("u"), decisions=0)
-    assert (len(memory), memory.oldest) == (0, None)
+def test_an_empty_memory_has_no_oldest():
+    """Nor anything else."""
+    memory = memory_of()
+    assert (len(memory), memory.size, memory.oldest, memory.find("u")) == (0, 0, None, [])
 
 
 def test_the_bytes_are_bounded():

@@ -9,7 +9,7 @@ from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.reasons import Reason
 from gateway.serving.explain import explanation
 from gateway.telemetry.decision_memory import DecisionMemory
-from gateway.telemetry.explanation import story
+from gateway.telemetry.explanation import explanation_lines
 from gateway.telemetry.findings import Query, find
 from tests.world import decide, label, patch, policy, request
 
@@ -23,7 +23,7 @@ def text_of(policies, behaviours, *, change=lambda decision: decision, **options
     memory = DecisionMemory()
     memory.decided(change(decide(policies, behaviours, **options)[0]))
     found = find(memory, Query(uid="u1"), replica="gw-1")
-    return "\n".join(story(explanation("u1", [found])))
+    return "\n".join(explanation_lines(explanation("u1", [found])))
 
 
 def test_a_denial_leads_to_the_line_of_its_policy():
