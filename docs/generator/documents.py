@@ -7,6 +7,7 @@ from typing import Final
 from docs.generator.markdown import page_of, prose
 from gateway.cli import decision_document
 from gateway.telemetry import decision_document as decisions
+from gateway.telemetry import recordings
 
 # `gateway.cli.check` is the command of this name; the module behind it is what is meant.
 _CHECK: Final = Path("gateway") / "cli" / "check.py"
@@ -15,8 +16,9 @@ _DOCTOR: Final = Path("gateway") / "cli" / "doctor.py"
 _HEAD: Final = prose("""
     # Documents that the commands print
 
-    What ``check``, ``doctor``, ``review``, ``explain`` and ``render`` print for programs, member by member. The
-    commands: [cli.md](cli.md); how to use them: [operate.md](../operate.md#register-it-with-kube-apiserver) and
+    What ``check``, ``doctor``, ``review``, ``explain``, ``recordings`` and ``render`` print for programs, member by
+    member. The commands: [cli.md](cli.md); how to use them:
+    [operate.md](../operate.md#register-it-with-kube-apiserver) and
     [write-a-policy.md](../write-a-policy.md#try-it-without-a-cluster).
 """)
 _RENDER: Final = prose("""
@@ -40,6 +42,8 @@ def page(root: Path) -> str:
                 page_of(decision_document.__doc__ or ""),
                 "## explain",
                 page_of(decisions.__doc__ or ""),
+                "## recordings",
+                page_of(recordings.__doc__ or ""),
                 "## render",
                 _RENDER,
             ]

@@ -255,6 +255,12 @@ _FIXED: Final = (
         names=("WAITING_RECORDS", "WAITING_BYTES", "BATCH_BYTES", "STOP_SECONDS", "QUIET_SECONDS"),
     ),
     _Fixed(title="The decision log", module="gateway.telemetry.line_sinks", names=("FILE_BYTES", "FILES")),
+    _Fixed(title="Recorded reviews", module="gateway.telemetry.recordings", names=("REVIEW_BYTES",)),
+    _Fixed(
+        title="Recordings",
+        module="gateway.serving.recording_segments",
+        names=("SEGMENT_BYTES", "SEGMENT_RECORDS", "SEGMENTS", "RECORD_BYTES"),
+    ),
 )
 
 

@@ -50,6 +50,11 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     def __hash__(self) -> int:
         return hash(self.expression)
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that the expression names."""
+        return () if self._program is None else self._program.variables
+
     def evaluate(self, variables: Variables, authorizations: Authorizations) -> Evaluation:
         """The condition's value for one request: true, false, EvaluationError or NeedsAuthorization. Never raises.
 

@@ -16,7 +16,7 @@ from gateway.cli.commands.hooks import hook_worker, shell_lib
 from gateway.cli.commands.new_worker import new_worker
 from gateway.cli.commands.registration import resume, uninstall
 from gateway.cli.commands.render import render
-from gateway.cli.commands.review import review
+from gateway.cli.commands.review import recordings, review
 from gateway.cli.commands.serve import serve
 from gateway.cli.standard_streams import CommandGroup
 
@@ -52,6 +52,7 @@ for _command in (
     render,
     doctor,
     review,
+    recordings,
     uninstall,
     resume,
     explain,

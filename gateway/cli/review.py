@@ -36,6 +36,7 @@ from gateway.cli.standard_streams import COULD_NOT, fail, note
 from gateway.cli.transport_options import chosen_transport_config, report_unused_hosts
 from gateway.patching.limits import PatchLimits
 from gateway.policies.model import Configuration, Phase
+from gateway.registration.entries import make_entries
 from gateway.review.request import Request, ReviewError, decode
 from gateway.serving.dispatch_simulator import DispatchSimulator, Simulation, UnconvertedError, after_mutation
 from gateway.serving.limits import Limits
@@ -76,6 +77,7 @@ def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> No
             limits=(limits, transport_limits, patch_limits),
             wait_seconds=values["worker_startup_timeout"],
             prefetch=not values["no_prefetch"],
+            entry=_entry(configuration, values["phase"], values["entry"]),
             transport_config=transport_config,
         )
         # Before the loop: standard input may block, and a signal must end that.
@@ -91,6 +93,23 @@ def run(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) -> No
     sys.exit(code)
 
 
+def _entry(configuration: Configuration, phase: str, name: str | None) -> str | None:
+    """The chosen entry's name, None for all.
+
+    Raises:
+        click.UsageError: it is no entry of the chosen phase.
+    """
+    if name is None:
+        return None
+    found = make_entries(configuration)
+    known = {"mutate": found.mutating, "validate": found.validating}.get(phase)
+    if known is None:
+        raise click.UsageError("--entry requires --phase mutate or validate: an entry belongs to one phase")
+    if name not in {each.name for each in known}:
+        raise click.UsageError(f"--entry {name}: no entry of this phase; check prints them")
+    return name
+
+
 class _ReviewRun:
     """One run of the command."""
 
@@ -103,6 +122,7 @@ class _ReviewRun:
         limits: tuple[Limits, TransportLimits, PatchLimits],
         wait_seconds: float,
         prefetch: bool,
+        entry: str | None,
         transport_config: TransportConfig,
     ) -> None:
         self._configuration = configuration
@@ -111,6 +131,7 @@ class _ReviewRun:
         self._limits, self._transport_limits, self._patch_limits = limits
         self._wait_seconds = wait_seconds
         self._prefetch = prefetch
+        self._entry = entry
         self._transport_config = transport_config
         self._code = ALLOWED
 
@@ -132,7 +153,7 @@ class _ReviewRun:
             # A closed terminal sends SIGHUP: without this, workers and hooks that were started here would continue.
             asyncio.get_running_loop().add_signal_handler(number, task.cancel)
         async with self._workers() as loaded:
-            simulator = DispatchSimulator(loaded, self._patch_limits, prefetch=self._prefetch)
+            simulator = DispatchSimulator(loaded, self._patch_limits, prefetch=self._prefetch, entry=self._entry)
             for source, body in reviews:
                 await self._decide(simulator, source, body)
         return self._code

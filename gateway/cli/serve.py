@@ -21,6 +21,7 @@ from gateway.policies.model import Configuration
 from gateway.serving.acceptor import ListenError
 from gateway.serving.app import Gateway, StrictError, WatchedSource
 from gateway.serving.credential_files import CredentialError
+from gateway.serving.decision_outputs import RecordingError
 from gateway.serving.development_certificates import CertificateError
 from gateway.serving.lifecycle import handle_exception, serve_until, start_unless
 from gateway.serving.tls import TlsError
@@ -44,6 +45,7 @@ _REFUSED: Final = (
     SourceError,
     CacheError,
     CredentialError,
+    RecordingError,
     TlsError,
     CertificateError,
     ListenError,

@@ -47,6 +47,8 @@ def chosen_settings(policies: tuple[Path, ...], values: dict[str, Any]) -> tuple
         raise click.UsageError("--client-allowed-name requires --client-ca: it selects among certificates of that CA")
     if values["seal_key_file"] is not None and not values["redis"]:
         raise click.UsageError("--seal-key-file requires --redis: it encrypts entries in Redis")
+    if (values["recording_dir"] is None) != (values["recording_key_file"] is None):
+        raise click.UsageError("--recording-dir and --recording-key-file require each other: recordings are encrypted")
     settings = Settings(
         listen=_listen(values, server),
         admin_listen=values["admin_listen"],
@@ -78,6 +80,9 @@ def chosen_settings(policies: tuple[Path, ...], values: dict[str, Any]) -> tuple
         seal_key_file=values["seal_key_file"],
         decision_log=values["decision_log"],
         decision_log_level=LogLevel(values["decision_log_level"]),
+        recording_dir=values["recording_dir"],
+        recording_key_file=values["recording_key_file"],
+        recording_sample_ratio=values["recording_sample_ratio"],
         prefetch=not values["no_prefetch"],
         idempotency_sample_ratio=values["idempotency_sample_ratio"],
         shadow_sample_ratio=values["shadow_sample_ratio"],

@@ -1,4 +1,4 @@
-"""Where a gateway's decisions are written: the decision log, as the settings say."""
+"""Where a gateway's decisions are written: the decision log, and recordings, as the settings say."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,8 @@ from gateway.telemetry.background_writer import BackgroundWriter, Sink
 from gateway.telemetry.decisions import DecisionLog
 from gateway.telemetry.events import Events
 from gateway.telemetry.line_sinks import DescriptorSink, FileSink
-from gateway.telemetry.table import DECISION_LOG, DECISIONS_DROPPED
+from gateway.telemetry.recordings import Recorder
+from gateway.telemetry.table import DECISION_LOG, DECISIONS_DROPPED, RECORDINGS
 
 if TYPE_CHECKING:
     from gateway.serving.review_handler import DecisionObserver
@@ -18,12 +19,19 @@ NONE: Final = "none"
 STDOUT: Final = "stdout"
 
 
+class RecordingError(Exception):
+    """Reviews cannot be recorded as the settings say; the message says why, and contains nothing of a key."""
+
+
 class DecisionOutputs:
     """The writers of one gateway, each with its thread.
 
     Args:
         settings: of the gateway.
         events: counts decisions that are dropped.
+
+    Raises:
+        RecordingError: the key file cannot be used.
     """
 
     def __init__(self, settings: Settings, events: Events) -> None:
@@ -33,6 +41,10 @@ class DecisionOutputs:
         if settings.decision_log != NONE:
             writer = self._writer(DECISION_LOG, _sink(settings.decision_log))
             self.observers.append(DecisionLog(writer, settings.decision_log_level))
+
+        if settings.recording_dir is not None and settings.recording_sample_ratio:
+            writer = self._writer(RECORDINGS, _segments(settings.recording_dir, settings.recording_key_file))
+            self.observers.append(Recorder(writer, settings.recording_sample_ratio))
 
     def _writer(self, output: str, sink: Sink) -> BackgroundWriter:
         writer = BackgroundWriter(
@@ -56,3 +68,14 @@ def _sink(destination: str) -> Sink:
     if destination == STDOUT:
         return DescriptorSink(sys.__stdout__.fileno() if sys.__stdout__ else 1, "standard output")
     return FileSink(Path(destination))
+
+
+def _segments(directory: Path, key_file: Path | None) -> Sink:
+    # Without recordings, a gateway needs none of the cryptography.
+    from gateway.redis.sealing import SealKeys  # noqa: PLC0415
+    from gateway.serving.recording_segments import SegmentSink  # noqa: PLC0415
+
+    keys = SealKeys(key_file, "recording key file")
+    if keys.why:
+        raise RecordingError(keys.why)
+    return SegmentSink(directory, keys)

@@ -138,14 +138,21 @@ class DispatchSimulator:
         configuration: started.
         limits: of the patches that workers send.
         prefetch: whether mutating policies are called before their turn.
+        entry: the name of the only entry that is called; None: all are.
     """
 
     def __init__(
-        self, configuration: LoadedConfiguration, limits: PatchLimits = DEFAULT_LIMITS, *, prefetch: bool = True
+        self,
+        configuration: LoadedConfiguration,
+        limits: PatchLimits = DEFAULT_LIMITS,
+        *,
+        prefetch: bool = True,
+        entry: str | None = None,
     ) -> None:
         self._configuration = configuration
         self._limits = limits
         self._prefetch = prefetch
+        self._entry = entry
         self._indexes: dict[str, PolicyIndex] = {}
 
     async def simulate(self, phase: Phase, request: Request) -> Simulation:
@@ -168,7 +175,7 @@ class DispatchSimulator:
         for number in range(ROUNDS):
             if number and not changed:
                 break
-            for entry in self._configuration.entries.mutating:
+            for entry in self._called(self._configuration.entries.mutating):
                 if number and entry.name not in marked:
                     continue
                 visit = await self._visit(entry, number, current)
@@ -185,9 +192,12 @@ class DispatchSimulator:
         return _walk(Phase.MUTATING, request, current, visits)
 
     async def _validating(self, request: Request) -> Simulation:
-        entries = self._configuration.entries.validating
+        entries = self._called(self._configuration.entries.validating)
         visits = await asyncio.gather(*(self._visit(entry, 0, request) for entry in entries))
         return _walk(Phase.VALIDATING, request, request, visits)
+
+    def _called(self, entries: Sequence[Entry]) -> list[Entry]:
+        return [each for each in entries if self._entry in {None, each.name}]
 
     async def _visit(self, entry: Entry, number: int, request: Request) -> SimulatedCall:
         configuration = self._configuration

@@ -85,6 +85,11 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     decision_log: str = "none"
     """``stdout``, ``none``, or the path of a file."""
     decision_log_level: LogLevel = LogLevel.DENIED
+    recording_dir: Path | None = None
+    """Where reviews are recorded; None: nowhere. It needs ``recording_key_file``."""
+    recording_key_file: Path | None = None
+    recording_sample_ratio: float = 0.01
+    """The share of the reviews that are recorded."""
     prefetch: bool = True
     """Whether mutating policies are called before their turn."""
     idempotency_sample_ratio: float = 0.0

@@ -119,8 +119,11 @@ class BackgroundWriter:
         self.drop(Drop.FULL, error=f"{self._records} records of {self._bytes} bytes wait to be written")
 
     def drop(self, reason: Drop, count: int = 1, *, error: str = "") -> None:
-        """Count records that are not written, and log the first of them; in the event loop."""
-        self._log_drop(reason, count, error)
+        """Count records that are not written, and log the first of them, unless they are only too large; in the event
+        loop.
+        """
+        if reason is not Drop.TOO_LARGE:
+            self._log_drop(reason, count, error)
         self._dropped(reason, count)
 
     def _log_drop(self, reason: Drop, count: int, error: str) -> None:

@@ -132,6 +132,15 @@ class Redaction:
             places = PointerSet((*USER, *(() if places is None else places.pointers)))
         return NOTHING if places is None else shown_part(_decode(text), places)
 
+    def shows_whole(self, name: str) -> bool:
+        """Whether a member of the request is shown as it is."""
+        if name in IDENTITY:
+            return True
+        if name in {OBJECT, OLD_OBJECT} and (self.secret or self._token is not None):
+            return False
+        places = self._inputs.shown(name)
+        return places is not None and places.whole
+
     def object(self, value: Any, member: str = OBJECT) -> Any:
         """An object of this review, such as the final one (``Decision.object``), as far as it is shown.
 

@@ -1,4 +1,4 @@
-"""``admission-gateway review``: its options."""
+"""``admission-gateway review``, and ``recordings``, which prints what it takes: their options."""
 
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from gateway.cli.options import SECONDS, SectionedCommand, limit_options, option
     default="both",
     help="both: validate the object after mutation.",
 )
+@option("--entry", metavar="NAME", help="Only this entry of the phase, as a recording names it.")
 @reaching_options
 @option("--no-prefetch", is_flag=True, help="Call mutating policies one after another, without prefetch.")
 @option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Maximum seconds to wait for the workers.")
@@ -34,3 +35,21 @@ def review(files: tuple[str, ...], policies: tuple[Path, ...], **values: Any) ->
     from gateway.cli.review import run
 
     run(files, policies, **values)
+
+
+@click.command()
+@click.argument("places", metavar="FILE|DIRECTORY...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@option("--recording-key-file", type=click.Path(path_type=Path, dir_okay=False), required=True, help="As for serve.")
+@option("--phase", type=click.Choice(("mutate", "validate")), help="Only the recordings of this phase.")
+@option("--entry", metavar="NAME", help="Only the recordings of this entry.")
+@output_option("reviews", "json", help="reviews: what review takes; json: with the decisions.")
+def recordings(places: tuple[Path, ...], **values: Any) -> None:
+    """Print the reviews that serve has recorded, one on each line, the oldest first.
+
+    With -o reviews only those whose verdicts depend on nothing that the recording leaves out: give them to review with
+    the same --phase and --entry. Exit 0 if all could be read, 1 if some are damaged or encrypted with another key, 2 if
+    a file is no recording or cannot be read.
+    """
+    from gateway.cli.recordings import run
+
+    run(places, **values)

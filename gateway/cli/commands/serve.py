@@ -173,6 +173,21 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     section=_RECORDS,
     help="Decisions in which a policy failed; also those in which one denied; or all.",
 )
+@option(
+    "--recording-dir",
+    type=_DIRECTORY,
+    section=_RECORDS,
+    help="Record reviews and their decisions, encrypted, in this directory; see recordings.",
+)
+@option(
+    "--recording-key-file",
+    type=_FILE,
+    section=_RECORDS,
+    help="Keys that encrypt recordings: one per line, base64 of 32 bytes; the first one encrypts.",
+)
+@option(
+    "--recording-sample-ratio", type=SHARE, default=0.01, section=_RECORDS, help="Share of reviews that are recorded."
+)
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="Log level.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
 @server_options
