@@ -5,34 +5,27 @@ from typing import Final
 from deploy.generator.grafana import Dashboard, Row
 from deploy.generator.panels import Panel, durations, graph, heat_map, stat, table
 from deploy.generator.promql import gauge, increase, quantile, rate, share
+from deploy.generator.replicas import REPLICAS
 from gateway.telemetry.table import (
     BODY_BYTES_IN_FLIGHT,
     BODY_BYTES_IN_FLIGHT_LIMIT,
     BUILD_INFO,
     CACHE_LOOKUPS,
-    CACHE_MEMORY_BYTES,
     CACHE_REDIS_ERRORS,
     CERTIFICATE_EXPIRATION,
-    CONFIGURATION_ERRORS,
     DEGRADED_POLICIES,
-    EVENT_LOOP_LAG,
     FAILED_OPEN,
     HTTP_REQUESTS_REJECTED,
-    LAST_RELOAD_SUCCESSFUL,
     LIMIT_HITS,
     POLICY_CALL_SECONDS,
     POLICY_FAILURES,
     POLICY_VERDICTS,
-    PROCESS_CPU,
-    PROCESS_RESIDENT_MEMORY,
-    REGISTRATION_STATE,
     REVIEW_BUDGET_EXHAUSTED,
     REVIEW_SECONDS,
     REVIEWS,
     REVIEWS_CANCELED,
     REVIEWS_IN_FLIGHT,
     REVIEWS_IN_FLIGHT_LIMIT,
-    WEBHOOK_PROBE_SUCCESS,
     WORKER_CALL_SECONDS,
     WORKER_CALLS,
     WORKER_CONNECTIONS,
@@ -196,51 +189,6 @@ _WORKERS: Final = [
     ),
 ]
 
-_REPLICAS: Final = [
-    graph(
-        "CPU",
-        "percentunit",
-        {"{{instance}}": rate(PROCESS_CPU, "instance")},
-        "Cores that each replica uses; a process uses one at most.",
-    ),
-    graph(
-        "Memory",
-        "bytes",
-        {"{{instance}}": gauge(PROCESS_RESIDENT_MEMORY, "instance"), "cache": gauge(CACHE_MEMORY_BYTES)},
-        "Resident memory of each replica, and what the caches of all hold.",
-    ),
-    graph(
-        "Lag of the event loop",
-        "s",
-        {"p99 {{instance}}": quantile(0.99, EVENT_LOOP_LAG, "instance")},
-        "How late timers of a replica run: each review waits as long.",
-    ),
-    stat(
-        "Configuration loaded",
-        "short",
-        gauge(LAST_RELOAD_SUCCESSFUL, how="min"),
-        _ALL,
-        "0: a replica serves its last good configuration, because the files cannot be loaded.",
-    ),
-    stat(
-        "Errors of the configuration", "short", gauge(CONFIGURATION_ERRORS, how="max"), _NONE, "Of what was read last."
-    ),
-    stat(
-        "Called by the API server",
-        "short",
-        gauge(WEBHOOK_PROBE_SUCCESS, how="min"),
-        _ALL,
-        "0: kube-apiserver cannot call the gateway, by what the replicas' probe finds.",
-    ),
-    stat(
-        "Registration not kept",
-        "short",
-        gauge(REGISTRATION_STATE, how="max", state="conflict|failed|refused|suspended"),
-        _NONE,
-        "1: what is registered is not kept as the policies need it.",
-    ),
-]
-
 FLEET: Final = Dashboard(
     subject="fleet",
     title="Admission gateway: fleet",
@@ -250,6 +198,6 @@ FLEET: Final = Dashboard(
         Row(title="Reviews", panels=_REVIEWS),
         Row(title="Policies", panels=_POLICIES),
         Row(title="Workers and cache", panels=_WORKERS),
-        Row(title="Replicas", panels=_REPLICAS),
+        REPLICAS,
     ],
 )

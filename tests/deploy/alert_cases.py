@@ -13,6 +13,7 @@ from gateway.telemetry.table import (
     CLUSTER_WATCH_OPEN,
     CONFIGURATION_ERRORS,
     CONFIGURATION_LOADED,
+    DECISIONS_DROPPED,
     DEGRADED_POLICIES,
     FAILED_OPEN,
     HTTP_REQUESTS_REJECTED,
@@ -159,6 +160,11 @@ CASES = {
         labels={"job": "gateway", "limit": "reviews_in_flight"},
     ),
     "AdmissionLogLinesLost": Case(fires=[series(LOG_LINES_DROPPED, UP)], silent=[series(LOG_LINES_DROPPED, NEVER)]),
+    "AdmissionDecisionsDropped": Case(
+        fires=[series(DECISIONS_DROPPED, UP, output="log", reason="full")],
+        silent=[series(DECISIONS_DROPPED, UP, output="log", reason="shutdown")],
+        labels={"job": "gateway", "output": "log", "reason": "full"},
+    ),
     "AdmissionTlsHandshakesFail": Case(fires=[_rejected("tls", UP)], silent=[_rejected("hangup", UP)]),
     "AdmissionGatewayInternalError": Case(
         fires=[_rejected("internal", UP), series(POLICY_FAILURES, NEVER, reason="INTERNAL", **POLICY)],
