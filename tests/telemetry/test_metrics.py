@@ -30,6 +30,7 @@ from gateway.telemetry.labels import (
     WEBHOOK_EVENTS,
     ConsumerEvent,
     LookupResult,
+    Transport,
     WorkerEvent,
 )
 from gateway.telemetry.metrics import Metrics
@@ -50,12 +51,14 @@ from gateway.telemetry.table import (
     LIMIT_HITS,
     LIMITS,
     NOT_A_REVIEW,
+    POLICY_CALL_SECONDS,
     PREFIX,
     REDIS,
     REDIS_ERRORS,
     REFUSALS,
     SHADOW_COMPARISONS,
     WEBHOOK_PROBE,
+    WORKER_CALL_SECONDS,
     WORKER_CONNECTIONS,
 )
 from gateway.transports.limits import TransportLimits
@@ -341,6 +344,24 @@ def test_what_is_not_configured_any_more_is_forgotten(metrics):
     metrics.decided(decision)
     metrics.forget_others([], [])
     assert "one.test" not in metrics.exposition()[1].decode()
+
+
+def test_durations_go_with_their_policy_and_their_worker(metrics):
+    """Of policies only those that were called have them."""
+    one, two = policy("one"), policy("two")
+    metrics.know([one, two], [])
+    assert "policy_call_duration_seconds_bucket" not in metrics.exposition()[1].decode()
+    for each in (one, two):
+        metrics.observe(POLICY_CALL_SECONDS, 0.1, each.phase, each.qualified_name)
+    metrics.know([one], [])
+    metrics.forget_others([one], [])
+    labels = {"phase": "mutating", "policy": one.qualified_name}
+    assert value(metrics, "policy_call_duration_seconds_count", **labels) == 1
+    assert "two.test" not in metrics.exposition()[1].decode()
+    metrics.worker_added("labels", GRPC_EVENTS)
+    metrics.observe(WORKER_CALL_SECONDS, 0.1, "labels", Transport.GRPC)
+    metrics.worker_removed("labels")
+    assert 'worker="labels"' not in metrics.exposition()[1].decode()
 
 
 def test_any_number_of_configurations_leaves_as_many_series_as_the_last(metrics):

@@ -1,6 +1,7 @@
 """What is measured of a worker's calls: the same for all transports."""
 
 import gc
+import json
 import weakref
 from time import monotonic
 
@@ -9,10 +10,13 @@ import pytest
 from gateway.documents.documents import Document
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Deny, Failure
+from gateway.policies.configuration import load
+from gateway.policies.decoding.texts import SourceText
 from gateway.reasons import Reason
 from gateway.telemetry.labels import Transport
 from gateway.telemetry.metrics import Metrics
 from gateway.transports.call_meter import CallMeter
+from gateway.transports.worker_pool import WorkerPool
 from tests.samples import sample_value
 from tests.world import policy
 
@@ -171,3 +175,26 @@ def test_a_call_that_has_ended_is_freed_at_once(ends):
         assert measured() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("spec", "transport"),
+    [
+        ({"grpc": {"target": "unix:/nonexistent.sock"}}, "grpc"),
+        ({"queue": {"stream": "admission:q", "keyFile": "/nonexistent"}}, "queue"),
+        ({"webhook": {"url": "https://w.example.com/"}}, "webhook"),
+        ({"hook": {"path": "/nonexistent.sh"}}, "hook"),
+    ],
+)
+async def test_each_transport_is_named(spec, transport):
+    """Its series are there from when the worker is used to when it is not."""
+    document = {"apiVersion": "admission-gateway.dev/v1alpha1", "kind": "Worker", "metadata": {"name": "w"}}
+    known = load([SourceText(name="w.yaml", content=json.dumps(document | {"spec": spec}).encode(), directory="/")])
+    metrics = Metrics()
+    pool = WorkerPool(events=metrics)
+    pool.take(known.workers["w"])
+    labels = {"worker": "w", "transport": transport}
+    assert sample_value(metrics, "admission_gateway_worker_calls_total", labels | {"result": "allow"}) == 0
+    assert sample_value(metrics, "admission_gateway_worker_calls_in_flight", labels) == 0
+    await pool.close()
+    assert 'worker="w"' not in metrics.exposition()[1].decode()

@@ -7,6 +7,8 @@ from time import monotonic
 import grpc
 import pytest
 
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
@@ -15,6 +17,7 @@ from gateway.transports.queue.grpc_forwarder import GrpcForwarder, unchanged
 from gateway.transports.queue.names import lane_of
 from tests.integration.conversations import Streams, answering
 from tests.integration.workers import Gate, always, answer, description, scripted, status
+from tests.samples import sample_value
 from tests.transports.queue.consumers import until
 
 LIMITS = TransportLimits(worker_connections=1)
@@ -28,7 +31,8 @@ class ForwarderClient:
             return targets
 
         self.worker = GrpcWorker("queue", targets[0], limits, resolver=resolving, read_outcome=unchanged)
-        self.forwarder = GrpcForwarder(self.worker)
+        self.metrics = Metrics(BRIDGE, prefix=BRIDGE_PREFIX)
+        self.forwarder = GrpcForwarder(self.worker, self.metrics)
 
     async def consumer_description(self):
         return await until(lambda: self.forwarder.consumer_description)
@@ -60,6 +64,24 @@ def outcome(content):
 
 
 DENIAL = {"deny": pb.Deny(code=418, message="no"), "warnings": ["w"], "audit_annotations": {"k": "v"}, "version": "9"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "result"),
+    [
+        ({"allow": pb.Allow()}, "allow"),
+        ({"deny": pb.Deny()}, "deny"),
+        ({"failure": pb.Failure()}, "failure"),
+        ({}, "failure"),
+    ],
+)
+async def test_an_outcome_is_counted_by_its_verdict(fields, result):
+    """As the gateway counts it, without the name of the one worker."""
+    async with forwarding({"review": always(answer(**fields, version="1"))}) as client:
+        await client.consumer_description()
+        await client.call()
+    name, labels = f"{BRIDGE_PREFIX}worker_calls_total", {"transport": "grpc", "result": result}
+    assert sample_value(client.metrics, name, labels) == 1
 
 
 @pytest.mark.parametrize("by", ["stream", "call"])
