@@ -1,6 +1,5 @@
 """Prometheus' own linter finds nothing to say about the metrics."""
 
-import shutil
 import subprocess
 
 import pytest
@@ -9,14 +8,10 @@ from gateway.policies.model import Phase
 from gateway.telemetry.labels import GRPC_EVENTS
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, CLUSTER, GATEWAY, PREFIX, REDIS, WEBHOOK_PROBE
+from tests.deploy.promtool import program
 from tests.world import policy
 
-PROMTOOL = shutil.which("promtool")
-
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(PROMTOOL is None, reason="there is no promtool (apt-get install prometheus)"),
-]
+pytestmark = pytest.mark.integration
 
 
 @pytest.mark.parametrize(
@@ -29,6 +24,8 @@ def test_promtool_has_no_complaint(metrics, prefix):
     made = Metrics(metrics, prefix=prefix)
     made.know([policy("one"), policy("two", phase=Phase.VALIDATING)], [(Phase.MUTATING, "chain.one")])
     made.worker_added("labels", GRPC_EVENTS)
-    said = subprocess.run([PROMTOOL, "check", "metrics"], input=made.exposition()[1], capture_output=True, check=False)
+    said = subprocess.run(
+        [program("promtool"), "check", "metrics"], input=made.exposition()[1], capture_output=True, check=False
+    )
     assert (said.stdout + said.stderr).decode() == ""
     assert said.returncode == 0
