@@ -72,26 +72,22 @@ class Metrics:
 
     def count(self, metric: Metric, *labels: str, amount: float = 1) -> None:
         """See Events."""
-        family = self._families.get(metric)
-        if family is not None:
-            (family.series.get(labels) or family.made(labels)).value += amount
+        if metric in self._families:
+            self._series_of(metric, labels).value += amount
 
     def set(self, metric: Metric, value: float, *labels: str) -> None:
         """See Events."""
-        family = self._families.get(metric)
-        if family is not None:
-            (family.series.get(labels) or family.made(labels)).value = float(value)
+        if metric in self._families:
+            self._series_of(metric, labels).value = float(value)
 
     def observe(self, metric: Metric, value: float, *labels: str, trace_id: str = "") -> None:
         """See Events."""
-        family = self._families.get(metric)
-        if family is not None:
-            (family.series.get(labels) or family.made(labels)).observe(value, trace_id)
+        if metric in self._families:
+            self._series_of(metric, labels).observe(value, trace_id)
 
     def series(self, metric: Metric, *labels: str) -> Any:
         """See Events."""
-        family = self._families.get(metric)
-        return NoEvents().series(metric, *labels) if family is None else family.made(labels)
+        return self._series_of(metric, labels) if metric in self._families else NoEvents().series(metric, *labels)
 
     def worker_added(self, worker: str, events: Iterable[str]) -> None:
         """See Events. Workers with the same name share their series."""
@@ -116,35 +112,40 @@ class Metrics:
 
     def decided(self, decision: Decision) -> None:
         """Count a decision."""
-        count, phase = self.count, decision.plan.phase
-        count(REVIEWS, phase, decision.outcome)
-        trace = decision.trace
-        # A trace that only the gateway exports (slow, denied, failed) is found too.
-        trace_id = trace.trace_id if decision.is_traced else sampled_trace_id(trace.traceparent)
-        self.observe(REVIEW_SECONDS, max(decision.ended - decision.started, 0.0), phase, trace_id=trace_id)
-        self.observe(REVIEW_BUDGET_REMAINING, max(decision.ends - decision.ended, 0.0), phase)
+        add, phase = self._add, decision.plan.phase
+        add(REVIEWS, (phase, decision.outcome))
+        seconds, remaining = decision.ended - decision.started, decision.ends - decision.ended
+        self._series_of(REVIEW_SECONDS, (phase,)).observe(seconds if seconds > 0 else 0.0, _exemplar(decision))
+        self._series_of(REVIEW_BUDGET_REMAINING, (phase,)).observe(remaining if remaining > 0 else 0.0)
         used, exhausted = 0, False
         for call in decision.calls:
             if call.answer is None:
                 continue
             used += call.prefetched and call.source is not Source.MEMO
             name = call.policy.qualified_name
-            count(POLICY_VERDICTS, phase, name, ANSWER_WORDS[type(call.answer)])
-            count(POLICY_ANSWERS, phase, name, call.source)
+            add(POLICY_VERDICTS, (phase, name, ANSWER_WORDS[type(call.answer)]))
+            add(POLICY_ANSWERS, (phase, name, call.source))
             if call.conflicts:
-                count(POLICY_CONFLICTS, phase, name, amount=len(call.conflicts))
+                add(POLICY_CONFLICTS, (phase, name), len(call.conflicts))
             if isinstance(call.answer, Failure):
-                count(POLICY_FAILURES, phase, name, call.answer.reason)
+                add(POLICY_FAILURES, (phase, name, call.answer.reason))
                 exhausted |= call.answer.reason is Reason.BUDGET_EXHAUSTED
                 if call.failed_open:
-                    count(FAILED_OPEN, phase, name)
+                    add(FAILED_OPEN, (phase, name))
         if exhausted:
-            count(REVIEW_BUDGET_EXHAUSTED, phase)
+            add(REVIEW_BUDGET_EXHAUSTED, (phase,))
         if decision.prefetches:
             # One answer may have served several policies with equal calls.
             used = min(used, decision.prefetches)
-            count(PREFETCHES, "used", amount=used)
-            count(PREFETCHES, "wasted", amount=decision.prefetches - used)
+            add(PREFETCHES, ("used",), used)
+            add(PREFETCHES, ("wasted",), decision.prefetches - used)
+
+    def _add(self, metric: Metric, labels: LabelValues, amount: float = 1) -> None:
+        self._series_of(metric, labels).value += amount
+
+    def _series_of(self, metric: Metric, labels: LabelValues) -> Any:
+        family = self._families[metric]
+        return family.series.get(labels) or family.made(labels)
 
     # ----------------------------------------------------------------------------------------- the configuration
 
@@ -203,3 +204,11 @@ class Metrics:
 
 def _content_type(openmetrics: bool) -> str:  # noqa: FBT001 - the same
     return OPENMETRICS if openmetrics else TEXT
+
+
+def _exemplar(decision: Decision) -> str:
+    """The trace in which a decision is found, if it is sampled, or exported (slow, denied, failed); else ""."""
+    trace = decision.trace
+    if trace.trace_id and decision.is_traced:
+        return trace.trace_id
+    return sampled_trace_id(trace.traceparent) if trace.traceparent else ""
