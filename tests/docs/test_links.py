@@ -157,3 +157,15 @@ def test_every_runbook_says_what_to_do():
         if not re.search(r"\*\*Users\*\*.*\*\*Look\*\*.*\*\*mend\*\*", text, re.DOTALL | re.IGNORECASE)
     ]
     assert wrong == []
+
+
+def test_every_log_line_of_a_runbook_exists():
+    """What an operator is to look for in the log is what the gateway logs."""
+    source = "".join(path.read_text() for path in (ROOT / "gateway").rglob("*.py"))
+    lines = [
+        line
+        for found in re.findall(r"log lines?\s((?:`[^`]+`[\s,and]*)+)", pages()["docs/runbooks.md"].text)
+        for line in re.findall(r"`([^`]+)`", found)
+    ]
+    assert len(lines) > 5
+    assert [line for line in lines if f'"{" ".join(line.split())}' not in source] == []
