@@ -64,12 +64,13 @@ def test_docker_composes_own_reader_accepts_it():
 
 @pytest.mark.parametrize("name", CONTENT)
 def test_a_service_is_hardened(name):
-    """Read-only, without capabilities, unprivileged, and reached from this machine only."""
+    """Read-only, without capabilities, unprivileged, reached from this machine only, with bounded logs."""
     service = CONTENT[name]
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["image"] in OURS or service["user"] not in {"root", "0"}
     assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+    assert service["logging"]["options"].keys() == {"max-size", "max-file"}
     assert not {"privileged", "cap_add", "network_mode", "pid", "devices"} & set(service)
 
 
@@ -85,7 +86,8 @@ def test_it_has_no_secrets():
 def test_images_are_known_by_version():
     """Those of others are in the list, and what is built here from modules has the version of the image."""
     assert {service["image"] for service in CONTENT.values()} - OURS == IMAGES
-    assert all("build" in service for service in CONTENT.values() if service["image"] in OURS)
+    # Of services that build one image at the same time, one may fail, because another has made it.
+    assert sorted(service["image"] for service in CONTENT.values() if "build" in service) == sorted(OURS)
     collector = (DEMO / "collector/go.mod").read_text()
     assert f"collector/otelcol v{_version('otel/opentelemetry-collector-contrib')}\n" in collector
     # Prometheus 3.N.P is version 0.3NN.P of its module; NN has two digits.
