@@ -84,7 +84,7 @@ def closing(decisions: Collection[Decision], again: Collection[Decision]) -> Ite
 
 
 def next_steps(url: str, ca: Path, admin: str, example: Path, denied: str | None) -> Iterator[str]:
-    """How to send other reviews, and how to see why one was denied.
+    """What to open, how to send other reviews, and how to see why one was denied.
 
     Args:
         url: of the gateway.
@@ -93,6 +93,8 @@ def next_steps(url: str, ca: Path, admin: str, example: Path, denied: str | None
         example: the file of a review.
         denied: the uid of a review that was denied.
     """
+    yield ""
+    yield f"Open {admin}/ui/ in a browser: these reviews, where their time went, and those that follow"
     if denied is not None:
         yield ""
         yield "Why was a request denied? Ask with the uid of its denial, in another terminal:"

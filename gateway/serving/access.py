@@ -71,13 +71,32 @@ class AdminAccess:
             if not presents(request, [self._tokens]):
                 text = f"{quote(path)} needs a token of --admin-token-file, as Authorization: Bearer"
                 raise Refused(Refusal.UNAUTHENTICATED, text, challenge=ADMIN_CHALLENGE)
-        # A browser adds Origin to every POST of a web page, and any page can send one to this machine.
-        elif not is_loopback(request.remote) or "Origin" in request.headers:
+        elif not is_loopback(request.remote) or not _is_own_page(request):
             text = (
                 f"only programs on this machine may call {quote(path)}, not {quote(request.remote or '')}; "
-                "call it in the pod, or set --admin-token-file"
+                "call it in the pod, by localhost, or set --admin-token-file"
             )
             raise Refused(Refusal.FORBIDDEN, text)
+
+    def require_to_log_in(self, request: web.BaseRequest, path: str) -> None:
+        """Raise Refused unless the client may load the page in which a user enters the token."""
+        if self._tokens is None:
+            self.require(request, path)
+
+
+def _is_own_page(request: web.BaseRequest) -> bool:
+    """Whether a request is from a program, or from a page of this listener.
+
+    Any web page that is open on this machine can send requests to it. A browser adds Origin to each POST of a page, and
+    to each GET of which another origin's page wants to read the answer; and a page whose DNS name its owner has pointed
+    at 127.0.0.1 (DNS rebinding) gives that name in Host.
+    """
+    host = request.headers.get("Host")
+    if host is None:
+        return "Origin" not in request.headers
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    own = name.lower() == "localhost" or is_loopback(name)
+    return own and request.headers.get("Origin") in {None, f"http://{host}"}
 
 
 def is_loopback(host: str | None) -> bool:

@@ -1,7 +1,9 @@
-"""The admin listener: ``/livez``, ``/readyz``, ``/metrics``, ``/purge``, ``/explain/UID``, over plain HTTP, on loopback
-by default.
+"""The admin listener: ``/livez``, ``/readyz``, ``/metrics``, ``/purge``, ``/explain/UID`` and ``/ui/``.
 
-The first three are open to every client, any other path only to those that ``access`` lets in.
+It is plain HTTP, on loopback by default.
+
+The first three are open to every client, any other path only to those that ``access`` lets in. (The dashboard's page,
+which holds no data, is where a user enters the token.)
 
 The format is that of Kubernetes' components: ``ok``; with ``?verbose``, or if a check fails, one line for each check
 (``[+]config ok``, ``[-]certificates failed: why``) and a summary line. A check that passes may have a note
@@ -15,7 +17,7 @@ workers, Redis or the collector": an unready gateway gets no traffic, whereas th
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 import structlog
 
@@ -48,6 +50,21 @@ Warnings = Callable[[], Sequence[str]]
 GuardedPage = Callable[[web.BaseRequest], Awaitable[web.Response]]
 """Answers a request for a page that only some clients may call, such as ``/purge``."""
 
+
+class Dashboard(Protocol):
+    """Answers all requests below ``root``, and checks by itself who may read what."""
+
+    @property
+    def root(self) -> str:
+        """The path of the pages, without a slash at its end."""
+
+    async def answer(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        """The answer. Raises Refused."""
+
+    def stop(self) -> None:
+        """End the answers that have no end of their own."""
+
+
 _ALIVE: Final = (Check("ping"),)
 
 _OPEN: Final = ("/livez", "/readyz", METRICS)
@@ -57,19 +74,21 @@ _OPEN: Final = ("/livez", "/readyz", METRICS)
 class AdminListener:
     """Serves health, metrics and guarded pages, by their paths. It serves no reviews."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all by name
         self,
         *,
         checks: Checks,
         metrics: WrittenMetrics,
         warnings: Warnings = tuple,
         pages: Mapping[str, GuardedPage] = MappingProxyType({}),
+        dashboard: Dashboard | None = None,
         access: AdminAccess | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._checks = checks
         self._warnings = warnings
         self._pages = pages
+        self._dashboard = dashboard
         self._access = access or AdminAccess()
         self._health = {"/livez": self._livez, "/readyz": self._readyz}
         self._limits = limits or Limits()
@@ -90,15 +109,15 @@ class AdminListener:
         """Stop listening, and close all connections."""
         for server in self._servers:
             server.close()
+        if self._dashboard is not None:
+            self._dashboard.stop()
         if self._connections is not None:
             await self._connections.close()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.rel_url.path
         try:
-            if path not in _OPEN:
-                self._access.require(request, path)
-            response = await self._answer(request, path)
+            response = await self._respond(request, path)
         except Refused as refused:
             cast("Connection", request.protocol).refused(refused.refusal, refused.text)
             response = answer(refused.refusal, refused.text, challenge=refused.challenge)
@@ -110,6 +129,14 @@ class AdminListener:
             response.force_close()
         return response
 
+    async def _respond(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        dashboard = self._dashboard
+        if dashboard is not None and f"{path}/".startswith(f"{dashboard.root}/"):
+            return await dashboard.answer(request, path)
+        if path not in _OPEN:
+            self._access.require(request, path)
+        return await self._answer(request, path)
+
     def _page_at(self, path: str) -> GuardedPage | None:
         """The guarded page of a path; those whose own ends with a slash have all paths below it."""
         return self._pages.get(path) or self._pages.get(path[: path.find("/", 1) + 1])
@@ -119,7 +146,7 @@ class AdminListener:
         if guarded is not None:
             return await guarded(request)
         if path not in _OPEN:
-            known = [*_OPEN, *self._pages]
+            known = [*_OPEN, *self._pages, *([] if self._dashboard is None else [f"{self._dashboard.root}/"])]
             return answer(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(known)}")
         if request.method not in {"GET", "HEAD"}:
             return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")

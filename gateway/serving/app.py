@@ -23,6 +23,7 @@ from gateway.serving.access import AccessControl
 from gateway.serving.admin import AdminListener, Check
 from gateway.serving.certificate_source import CertificateSource
 from gateway.serving.configuration_switch import ConfigurationSwitch
+from gateway.serving.dashboard.assembly import make_dashboard
 from gateway.serving.decision_outputs import DecisionOutputs
 from gateway.serving.development_certificates import DevelopmentCertificates
 from gateway.serving.explain import PATH as EXPLAIN
@@ -178,6 +179,14 @@ class Gateway:
                 PURGE: PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
                 EXPLAIN: ExplainPage(self.decisions),
             },
+            dashboard=make_dashboard(
+                access=self._access.admin,
+                metrics=self.metrics,
+                retained=self.decisions,
+                loaded=lambda: self._loaded,
+                checks=self._checks,
+                rejected=lambda: self._report.rejected,
+            ),
             access=self._access.admin,
             limits=settings.limits,
         )

@@ -10,7 +10,7 @@ import structlog
 
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.model import Mode, Phase
-from gateway.serving.degradation import Degradation, shortened
+from gateway.serving.degradation import LISTED, Degradation, shortened
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.sources.files import SourceError
 from gateway.telemetry.metrics import Metrics
@@ -32,6 +32,7 @@ class Report:
         self._metrics = metrics
         self._current: LoadedConfiguration | None = None
         self._stale: str | None = None
+        self._rejected: tuple[str, ...] = ()
         self._has_bad_files = False
         self._since = datetime.now(UTC)
         self._degradation = Degradation(metrics)
@@ -40,6 +41,11 @@ class Report:
     def warnings(self) -> Sequence[str]:
         """A line for each policy that is not in force as it is configured."""
         return self._degradation.lines
+
+    @property
+    def rejected(self) -> Sequence[str]:
+        """The errors because of which the configuration that was read last is not in force."""
+        return self._rejected
 
     @property
     def note(self) -> str | None:
@@ -52,7 +58,7 @@ class Report:
         """The source cannot be read."""
         _LOG.error("the configuration cannot be read; the last good one stays", error=str(error))
         self._has_bad_files = True
-        self._stays("unreadable", str(error), errors=1)
+        self._stays("unreadable", str(error), errors=1, rejected=(str(error),))
 
     def invalid(self, errors: Sequence[ConfigurationError]) -> None:
         """The new files have errors."""
@@ -62,7 +68,10 @@ class Report:
         _LOG.error("the new configuration is not loaded; the last good one stays", errors=len(errors))
         others = f" (and {len(more)} more, see the log)" if more else ""
         self._has_bad_files = True
-        self._stays("invalid", f"the new one has an error: {first}{others}", errors=len(errors))
+        why = f"the new one has an error: {first}{others}"
+        self._stays(
+            "invalid", why, errors=len(errors), rejected=tuple(shortened(str(each)) for each in errors[:LISTED])
+        )
 
     def valid(self) -> None:
         """The files can be read, and have no error."""
@@ -71,7 +80,7 @@ class Report:
     def unchanged(self, generation: LoadedConfiguration) -> None:
         """The source has the configuration in force, unchanged or again."""
         _LOG.info("the configuration is unchanged")
-        self._stale = None
+        self._stale, self._rejected = None, ()
         self._count("unchanged", errors=len(generation.configuration.errors), good=True)
 
     def availability(self, generation: LoadedConfiguration) -> None:
@@ -81,7 +90,7 @@ class Report:
     def adopted(self, generation: LoadedConfiguration) -> None:
         """The new configuration is in force. (With errors only in objects of the cluster.)"""
         if not self._has_bad_files:
-            self._stale = None
+            self._stale, self._rejected = None, ()
         self._since = generation.loaded
         for error in generation.configuration.errors:
             # A warning: the object's author reads it in its status.
@@ -122,8 +131,9 @@ class Report:
         _LOG.error("a reload failed inside the gateway; the last good configuration stays", exc_info=error)
         self._stays("failed", f"loading the new one failed: {type(error).__name__}, see the log", errors=0)
 
-    def _stays(self, result: str, why: str, *, errors: int) -> None:
+    def _stays(self, result: str, why: str, *, errors: int, rejected: tuple[str, ...] = ()) -> None:
         self._stale = shortened(why)
+        self._rejected = rejected
         self._count(result, errors=errors, good=False)
 
     def _count(self, result: str, *, errors: int, good: bool) -> None:

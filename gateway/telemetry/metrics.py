@@ -108,6 +108,22 @@ class Metrics:
             if "worker" in family.metric.labels:
                 family.remove_worker(worker)
 
+    # -------------------------------------------------------------------------------------------------- reading
+
+    def value(self, metric: Metric, *labels: str) -> float:
+        """The number of a counter or a gauge; 0 if there is none with these labels."""
+        series = self._found(metric, labels)
+        return 0.0 if series is None else float(series.value)
+
+    def counts(self, metric: Metric, *labels: str) -> list[int]:
+        """The number of observations in each bucket of a histogram, and above the last; empty without one."""
+        series = self._found(metric, labels)
+        return [] if series is None else list(series.counts)
+
+    def _found(self, metric: Metric, labels: LabelValues) -> Any:
+        family = self._families.get(metric)
+        return None if family is None else family.series.get(labels)
+
     # ----------------------------------------------------------------------------------------------- as Consumer
 
     def decided(self, decision: Decision) -> None:

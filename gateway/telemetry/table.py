@@ -428,6 +428,20 @@ PROCESS: Final = (
 )
 """Of every process."""
 
+DASHBOARD_CLOSED: Final = "closed"
+DASHBOARD_LIMIT: Final = "limit"
+DASHBOARD_SLOW: Final = "slow"
+DASHBOARD_STOPPED: Final = "stopped"
+"""Why a live stream of the dashboard ended, or was refused: the browser closed it, too many are open, the browser did
+not read it, the gateway stops."""
+
+DASHBOARD_STREAMS: Final = _gauge("dashboard_streams", "Browsers that receive the dashboard's live stream.")
+DASHBOARD_STREAMS_ENDED: Final = _counter(
+    "dashboard_streams_ended_total",
+    "Live streams of the dashboard that ended, or were refused.",
+    reason=(DASHBOARD_CLOSED, DASHBOARD_LIMIT, DASHBOARD_SLOW, DASHBOARD_STOPPED),
+)
+
 # ---------------------------------------------------------------------------------------------- who has which
 
 GATEWAY: Final = (
@@ -485,6 +499,8 @@ GATEWAY: Final = (
     LOG_LINES_DROPPED,
     DECISIONS_DROPPED,
     *PROCESS,
+    DASHBOARD_STREAMS,
+    DASHBOARD_STREAMS_ENDED,
 )
 """Of a gateway."""
 

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -87,6 +88,18 @@ def test_a_demonstration_without_reviews(run, tmp_path):
     assert (done.code, done.out) == (2, "")
     assert "no reviews in" in done.err
     assert "--examples must be" in done.err
+
+
+def test_the_dashboard_shows_the_reviews(demo_started):
+    """What a newcomer opens: its address is printed, and it has the reviews that were sent."""
+    _, lines = demo_started()
+    line = lines.find(lambda line: "/ui/ in a browser" in line)
+    address = re.search(r"http://\S+/ui/", line).group()
+    with urllib.request.urlopen(f"{address}api/live", timeout=WAIT_SECONDS) as stream:  # noqa: S310 - our own gateway
+        assert next(line for line in stream if line.startswith(b"event: reviews"))
+        reviews = json.loads(next(stream).removeprefix(b"data: "))["reviews"]
+    assert len(reviews) >= len(REVIEWS)
+    assert {"allowed", "denied"} == {review["outcome"] for review in reviews}
 
 
 def test_a_demonstration_serves_until_it_is_stopped(demo_started):

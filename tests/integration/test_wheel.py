@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import urllib.request
 import venv
 import zipfile
 from pathlib import Path
@@ -197,10 +198,15 @@ def test_the_demonstration(run):
 
 
 def test_serve_the_examples(start, examples, tmp_path):
-    """It serves, and drains at SIGTERM."""
+    """It serves, its dashboard too, and drains at SIGTERM."""
     listen = ("--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--tls-dev-dir", tmp_path / "tls")
     process, lines = start("serve", "--policies", examples / "policies", *listen, "--shutdown-delay", "0")
-    assert lines.find(lambda line: line.startswith("serving https://")) is not None
+    serving = lines.find(lambda line: line.startswith("serving https://"))
+    assert serving is not None
+    admin = re.search(r"http://[\d.:]+", serving).group()
+    for file in ("", "main.js", "vendor/uplot/uPlot.esm.js"):
+        with urllib.request.urlopen(f"{admin}/ui/{file}", timeout=WAIT_SECONDS) as page:  # noqa: S310 - our own gateway
+            assert page.status == 200
     process.send_signal(signal.SIGTERM)
     assert process.wait(WAIT_SECONDS) == 0
 

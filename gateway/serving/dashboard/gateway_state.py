@@ -1,0 +1,127 @@
+"""The state of this replica for the dashboard: health, certificate, configuration, workers, ignored failures."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from gateway import __version__
+from gateway.engine.availability import UnavailablePolicy
+from gateway.policies.model import Phase
+from gateway.policies.workers.targets import Worker
+from gateway.serving.loaded_configuration import LoadedConfiguration
+from gateway.telemetry.decision_document import replica_name
+from gateway.telemetry.labels import WorkerEvent
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import CERTIFICATE_EXPIRATION, FAILED_OPEN, WORKER_CONNECTIONS, WORKER_EVENTS
+
+LISTED: Final = 200
+"""Errors, policies or workers that are listed at most; the log and ``check`` have all of them."""
+
+TEXT_CHARACTERS: Final = 1_000
+"""Characters of a message."""
+
+
+class HealthCheck(Protocol):
+    """A readiness check: see ``gateway.serving.admin.Check``."""
+
+    @property
+    def name(self) -> str:
+        """Its name on ``/readyz``."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why it fails."""
+
+    @property
+    def note(self) -> str | None:
+        """What an operator has to know though it passes."""
+
+
+class GatewayState(Struct, frozen=True, kw_only=True):
+    """Reads the state.
+
+    Args:
+        loaded: the configuration in force.
+        checks: the readiness checks.
+        rejected: the errors of the configuration that was read last, if it was rejected.
+        metrics: of this process.
+        process: identifies the process: another one has other reviews and counters.
+    """
+
+    loaded: Callable[[], LoadedConfiguration]
+    checks: Callable[[], Iterable[HealthCheck]]
+    rejected: Callable[[], Sequence[str]]
+    metrics: Metrics
+    process: str
+
+    def read(self) -> dict[str, Any]:
+        """The state now."""
+        loaded = self.loaded()
+        configuration = loaded.configuration
+        unavailable = loaded.unavailable()
+        return {
+            "replica": replica_name(),
+            "process": self.process,
+            "version": __version__,
+            "loaded": loaded.loaded.timestamp(),
+            "certificateExpires": self.metrics.value(CERTIFICATE_EXPIRATION) or None,
+            "checks": [{"name": each.name, "problem": each.problem, "note": each.note} for each in self.checks()],
+            "policies": {phase.value: len(configuration.policies(phase)) for phase in Phase},
+            "rejected": _listed(self.rejected()),
+            "errors": _listed(map(str, configuration.errors)),
+            "warnings": _listed(map(str, configuration.warnings)),
+            "unavailable": [_unavailable(each) for each in unavailable[:LISTED]],
+            "moreUnavailable": max(len(unavailable) - LISTED, 0),
+            "workers": [self._worker(loaded, each) for each in list(configuration.workers.values())[:LISTED]],
+            "moreWorkers": max(len(configuration.workers) - LISTED, 0),
+            "failedOpen": list(self._failed_open(loaded)),
+        }
+
+    def _worker(self, loaded: LoadedConfiguration, worker: Worker) -> dict[str, Any]:
+        counts = {event.value: self.metrics.value(WORKER_EVENTS, worker.name, event) for event in WorkerEvent}
+        described = worker.webhook is None
+        versions = {each.message.version for each in loaded.workers.descriptions(worker.name)} if described else ()
+        return {
+            "name": _cut(worker.name),
+            "transport": _transport(worker),
+            "target": _cut(worker.address),
+            "policies": sum(policy.worker == worker.name for policy in loaded.policies()),
+            # A webhook has no description and keeps no connection: whether it answers shows in its events.
+            "connections": self.metrics.value(WORKER_CONNECTIONS, worker.name) if described else None,
+            "versions": sorted(map(_cut, versions)),
+            "problem": _cut(loaded.workers.why_undescribed(worker.name)) if described else "",
+            "events": {name: count for name, count in counts.items() if count},
+        }
+
+    def _failed_open(self, loaded: LoadedConfiguration) -> Iterator[dict[str, Any]]:
+        for policy in loaded.policies():
+            count = self.metrics.value(FAILED_OPEN, policy.phase, policy.qualified_name)
+            if count:
+                yield {"phase": policy.phase.value, "policy": policy.qualified_name, "count": count}
+
+
+def _transport(worker: Worker) -> str:
+    """The member of the worker's spec that names its transport."""
+    return next(name for name in ("grpc", "queue", "webhook", "hook") if getattr(worker, name) is not None)
+
+
+def _unavailable(each: UnavailablePolicy) -> dict[str, Any]:
+    return {
+        "phase": each.policy.phase.value,
+        "policy": each.policy.qualified_name,
+        "place": str(each.policy.place),
+        "reason": each.availability.why.value,
+        "lastGood": each.last_good,
+        "message": _cut(each.message),
+    }
+
+
+def _listed(texts: Iterable[str]) -> list[str]:
+    found = list(texts)
+    more = [f"and {len(found) - LISTED} more; `admission-gateway check` has all of them"] if len(found) > LISTED else []
+    return [*map(_cut, found[:LISTED]), *more]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_CHARACTERS else f"{text[:TEXT_CHARACTERS]}…"
