@@ -50,14 +50,24 @@ promtool:
 	  && apt-get update -qq >/dev/null 2>&1 && apt-get install -qq -y --no-install-recommends prometheus >/dev/null 2>&1; } \
 	  || echo "There is no promtool, and it cannot be installed: tests of rules and dashboards are skipped."
 
+# The browser of the dashboard's tests.
+.PHONY: chromium browser pictures
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+	  || { apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null; }
+
+tests/browser/node_modules: tests/browser/package-lock.json
+	@npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund --loglevel error >/dev/null
+	@touch $@
+
 test: $(VENV)/.dev  ## set up and run the tests that start no process (under three minutes)
-	@$(BIN)/python -m pytest -m "not integration and not long and not workers and not faults and not e2e and not deploy and not demo" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "not integration and not long and not workers and not faults and not e2e and not deploy and not demo and not browser" -n auto --dist loadfile $(ARGS)
 
 integration: $(VENV)/.dev jq promtool  ## the tests that start processes: the whole gateway, workers, hooks, Redis, commands (under five minutes)
-	@$(BIN)/python -m pytest -m "integration and not long and not workers and not faults and not e2e and not deploy and not demo" -n auto --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -m "integration and not long and not workers and not faults and not e2e and not deploy and not demo and not browser" -n auto --dist loadfile $(ARGS)
 
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults and not e2e and not deploy and not demo" -n auto --dist worksteal --timeout 900 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults and not e2e and not deploy and not demo and not browser" -n auto --dist worksteal --timeout 900 $(ARGS)
 
 faults: $(VENV)/.dev  ## what becomes of a queue when Redis, bridges and workers are killed, stopped and restarted (three minutes)
 	@$(BIN)/python -m pytest -m faults -n 2 --dist loadfile --timeout 300 $(ARGS)
@@ -125,6 +135,13 @@ manifests: $(VENV)/.dev build-helm  ## make deploy/manifests, and what the tests
 
 deploy-checks: $(VENV)/.dev build-helm build-compose build-collector haproxy promtool  ## what deploy/ holds: images, compose file, manifests, alerts, without a container engine (under eight minutes)
 	@$(BIN)/python -m pytest -m deploy tests/deploy --timeout 600 $(ARGS)
+
+browser: $(VENV)/.dev chromium tests/browser/node_modules  ## the dashboard in a real browser, with pictures of its pages in .run/browser (under three minutes)
+	@for script in gateway/serving/dashboard/static/*.js; do node --check --input-type=module <$$script || exit 1; done
+	@$(BIN)/python -m pytest -m browser tests/browser $(ARGS)
+
+pictures: browser  ## copy the pictures of the dashboard into docs/images
+	@mkdir -p docs/images && cp .run/browser/dashboard-*.jpg docs/images/
 
 lint: $(VENV)/.dev  ## ruff, mypy, the import contract, the words of names
 	@$(BIN)/ruff check .

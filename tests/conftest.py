@@ -37,13 +37,13 @@ def redis(redis_server):
 # ------------------------------------------------------------------------------------------- integration tests
 
 INTEGRATION = Path(__file__).parent / "integration"
-ELSEWHERE = {name: Path(__file__).parent / name for name in ("demo", "deploy", "e2e")}
+ELSEWHERE = {name: Path(__file__).parent / name for name in ("browser", "demo", "deploy", "e2e")}
 """Folders whose tests have a target of their own, by its mark."""
 
 OF_PROCESSES = frozenset({"demo", "demo_started", "redis_server", "run_process", "serve", "serving"})
 """Fixtures that start processes: a test that asks for one is an integration test."""
 
-LEFT_TO_OTHERS = ("integration", "demo", "e2e", "deploy", "workers", "faults", "long")
+LEFT_TO_OTHERS = ("browser", "integration", "demo", "e2e", "deploy", "workers", "faults", "long")
 """Marks of tests that `make test` leaves to other targets."""
 
 _started: list[str] = []

@@ -1,0 +1,264 @@
+"""The dashboard in a real browser: what an operator does with it."""
+
+import pytest
+
+from tests.browser.dashboards import example, free_port, many_policies
+
+PAGES = {"reviews": "", "policies": "?page=policies", "workers": "?page=workers", "health": "?page=health"}
+
+HOSTILE = "<img src=x onerror='window.hacked=1'><script>window.hacked=1</script>"
+
+
+def test_a_review_appears_by_itself(gateway, open_dashboard):
+    """Without a reload, with its outcome, its user and the policy that denied it."""
+    dashboard = open_dashboard(gateway)
+    dashboard.has("live")
+    gateway.send(example("7"), name="just-now")
+    row = dashboard.row("just-now")
+    row.wait_for()
+    assert "denied" in row.inner_text()
+    assert "samples/no-privileged.samples.example.com" in row.inner_text()
+
+
+def test_a_review_has_its_waterfall_and_its_object(gateway, open_dashboard):
+    """Each policy has its bars and its time; each changed line the colour and the name of its policy."""
+    dashboard = open_dashboard(gateway)
+    dashboard.page.get_by_role("link", name="CREATE pods t/p1").last.click()
+    dashboard.page.locator(".object").wait_for()
+    steps = dashboard.page.get_by_role("region", name="Where the time went")
+    for name in (
+        "read",
+        "match",
+        "calls",
+        "samples/default-labels.samples.example.com",
+        "samples/sidecar.samples.example.com",
+    ):
+        assert steps.locator("tr", has_text=name).first.locator(".bar").count() >= 1
+    bars = steps.locator(".bar").evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect().width)")
+    assert len(bars) > 8
+    assert min(bars) > 0
+    line = dashboard.page.locator(".object li", has_text="managed-by: admission-gateway")
+    assert "samples/default-labels.samples.example.com" in line.inner_text()
+    colour = "element => getComputedStyle(element).backgroundColor"
+    other = dashboard.page.locator(".object li", has_text="image: registry.example.com").first
+    unchanged = dashboard.page.locator(".object li", has_text="namespace: t")
+    assert len({each.evaluate(colour) for each in (line, other, unchanged)}) == 3
+
+
+def test_a_denial_says_who_and_why(gateway, open_dashboard):
+    """From the list to the line of the policy in one click: message, reason, place in its file."""
+    dashboard = open_dashboard(gateway, "?outcome=denied")
+    dashboard.page.get_by_role("link", name="CREATE pods default/kr-privileged").first.click()
+    dashboard.has("privileged containers are not allowed")
+    report = dashboard.page.locator(".report", has_text="no-privileged")
+    for text in ("DENIED", "privileged containers are not allowed", "validating.yaml:", "samples"):
+        assert text in report.inner_text()
+
+
+def test_filters_survive_a_reload_and_the_way_back(gateway, open_dashboard):
+    """They stand in the address."""
+    dashboard = open_dashboard(gateway)
+    page = dashboard.page
+    page.get_by_label("Outcome").select_option("denied")
+    page.get_by_label("Search").fill("kr-privileged")
+    for again in (page.reload, lambda: (page.get_by_role("link", name="kr-privileged").first.click(), page.go_back())):
+        again()
+        page.get_by_role("link", name="kr-privileged").first.wait_for()
+        assert page.get_by_label("Outcome").input_value() == "denied"
+        assert page.get_by_label("Search").input_value() == "kr-privileged"
+        assert page.get_by_role("link", name="t/p1").count() == 0
+    page.goto(f"{gateway.dashboard}?page=policies&q=validating&sort=denials")
+    page.reload()
+    dashboard.row("no-privileged").wait_for()
+    assert dashboard.row("default-labels").count() == 0
+    assert page.locator("th[aria-sort=descending]").inner_text() == "Denials"
+
+
+def test_everything_is_reached_by_keyboard(gateway, open_dashboard):
+    """Tab, Enter and typing are enough: skip link, pages, filters, reviews, sorting, and the way back."""
+    dashboard = open_dashboard(gateway)
+    page = dashboard.page
+    dashboard.row("kr-privileged").first.wait_for()
+    dashboard.press("Tab")
+    assert page.evaluate("document.activeElement.innerText") == "Skip to the content"
+    dashboard.tab_to("Policies")
+    dashboard.press("Enter")
+    page.get_by_role("heading", name="Policies").wait_for()
+    assert page.evaluate("document.activeElement.id") == "main"
+    dashboard.row("no-privileged").wait_for()
+    dashboard.tab_to("Denials")
+    dashboard.press("Enter")
+    assert page.locator("th[aria-sort]").inner_text() == "Denials"
+    dashboard.press("Shift+Tab", "Enter")
+    assert page.locator("th[aria-sort]").inner_text() == "Answers"
+    dashboard.open()
+    dashboard.row("kr-privileged").first.wait_for()
+    dashboard.tab_to("Reviews")
+    page.get_by_label("Search").focus()
+    page.keyboard.type("kr-privileged")
+    dashboard.tab_to("Pause the list")
+    dashboard.press("Space")
+    assert page.get_by_role("button", name="Pause the list").get_attribute("aria-pressed") == "true"
+    dashboard.tab_to("CREATE pods default/kr-privileged")
+    dashboard.press("Enter")
+    dashboard.has("privileged containers are not allowed")
+    dashboard.tab_to("← All reviews")
+    dashboard.press("Enter")
+    page.get_by_label("Search").wait_for()
+    assert page.get_by_label("Search").input_value() == "kr-privileged"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_page_is_accessible_in_light_and_dark(gateway, open_dashboard, scheme):
+    """By axe's rules for WCAG 2.1 AA; contrast too. A picture of each page is left in the artifacts."""
+    dashboard = open_dashboard(gateway, color_scheme=scheme)
+    page = dashboard.page
+    for name, query in PAGES.items():
+        dashboard.open(query)
+        page.locator("tbody tr").first.wait_for()
+        assert dashboard.inaccessible() == [], name
+        dashboard.screenshot(f"{name}-{scheme}.png")
+    dashboard.open()
+    page.get_by_role("link", name="CREATE pods t/p1").last.click()
+    page.locator(".object").wait_for()
+    assert dashboard.inaccessible() == []
+    dashboard.screenshot(f"review-{scheme}.png", full_page=True)
+    back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (back == "rgb(255, 255, 255)") == (scheme == "light")
+
+
+def test_pictures_for_the_docs(gateway, open_dashboard):
+    """What docs/observe.md shows."""
+    dashboard = open_dashboard(gateway)
+    dashboard.page.set_viewport_size({"width": 1000, "height": 640})
+    for name in ("1", "2", "3", "5", "8"):
+        for phase in ("mutate", "validate"):
+            gateway.send(example(name), phase=phase)
+    dashboard.has("Last 5 s")
+    dashboard.screenshot("dashboard-reviews.jpg", quality=80)
+    dashboard.page.get_by_role("link", name="CREATE pods t/p1").nth(1).click()
+    dashboard.page.locator(".object").wait_for()
+    dashboard.screenshot("dashboard-review.jpg", full_page=True, quality=70)
+
+
+def test_texts_of_others_are_never_markup(gateway, open_dashboard):
+    """Names, users, labels and messages of workers: what looks like HTML is shown as it is, and runs nothing."""
+    pod = example("7")
+    request = pod["request"]
+    container = {**request["object"]["spec"]["containers"][0], "name": HOSTILE, "image": HOSTILE}
+    hostile = {
+        **request["object"],
+        "metadata": {"name": HOSTILE, "namespace": "default", "labels": {HOSTILE: HOSTILE}},
+        "spec": {**request["object"]["spec"], "containers": [container]},
+    }
+    for phase in ("mutate", "validate"):
+        gateway.send(
+            pod, phase=phase, name=HOSTILE, userInfo={"username": HOSTILE, "groups": [HOSTILE]}, object=hostile
+        )
+    dashboard = open_dashboard(gateway)
+    link = dashboard.page.get_by_role("link", name=HOSTILE)
+    link.first.wait_for()
+    for number in (0, 1):
+        link.nth(number).click()
+        dashboard.page.locator(".object").wait_for()
+        assert HOSTILE in dashboard.page.locator("main").inner_text()
+        dashboard.page.go_back()
+        link.first.wait_for()
+    dashboard.open("?page=%3Cimg%20src%3Dx%3E&uid=%3Cscript%3E&q=%3Cscript%3E&outcome=%22%3E")
+    dashboard.page.get_by_label("Search").wait_for()
+    assert dashboard.page.evaluate("window.hacked") is None
+    assert dashboard.page.locator("main img, main script").count() == 0
+
+
+def test_a_token_opens_it(gateways, policies, open_dashboard, tmp_path):
+    """Without one there is a form and no data; a wrong one is refused; the right one is kept for the tab."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("secret-of-the-operators\n")
+    served = gateways(policies, "--admin-token-file", tokens)
+    dashboard = open_dashboard(served, expected=["401"])
+    page = dashboard.page
+    page.get_by_label("Token").fill("wrong")
+    page.keyboard.press("Enter")
+    dashboard.has("The gateway refused this token.")
+    assert dashboard.inaccessible() == []
+    assert page.locator("table").count() == 0
+    page.get_by_label("Token").fill("secret-of-the-operators")
+    page.get_by_role("button", name="Open the dashboard").click()
+    dashboard.has("live")
+    dashboard.screenshot("token.png")
+    served.send(example("7"), name="after-the-token")
+    dashboard.row("after-the-token").click()
+    page.reload()
+    dashboard.row("after-the-token").wait_for()
+    assert page.context.cookies() == []
+    other = page.context.new_page()
+    other.goto(served.dashboard)
+    other.get_by_label("Token").wait_for()
+    other.close()
+
+
+def test_a_restarted_gateway_is_found_again(gateways, policies, open_dashboard):
+    """The page says that the connection is lost, connects again by itself, and begins a new list."""
+    port = free_port()
+    served = gateways(policies, admin_port=port)
+    served.send(example("7"), name="before-the-restart")
+    dashboard = open_dashboard(served, expected=["ERR_", "Failed to load"])
+    dashboard.row("before-the-restart").wait_for()
+    served.stop()
+    dashboard.has("reconnecting")
+    again = gateways(policies, admin_port=port)
+    again.send(example("7"), name="after-the-restart")
+    dashboard.row("after-the-restart").wait_for()
+    dashboard.has("live")
+    assert dashboard.row("before-the-restart").count() == 0
+
+
+def test_two_thousand_policies_stay_usable(gateways, open_dashboard, tmp_path):
+    """A part of them is shown, and a search finds each; those that cannot be called are a warning on every page."""
+    (tmp_path / "policies.yaml").write_text("\n---\n".join(many_policies(2000)))
+    served = gateways(tmp_path, "--worker-startup-timeout", "0.1")
+    dashboard = open_dashboard(served, "?page=policies")
+    page = dashboard.page
+    dashboard.has("200 of 2,000 policies shown")
+    dashboard.has("2,000 policies cannot be called")
+    page.get_by_label("Search").fill("p1999.")
+    dashboard.has("1 of 2,000 policies shown")
+    assert "cannot be called" in dashboard.row("p1999").inner_text()
+    page.get_by_label("Search").fill("")
+    page.get_by_role("button", name="Show 200 more").click()
+    dashboard.has("400 of 2,000 policies shown")
+    dashboard.open("?page=health")
+    dashboard.has("1800 more; the log has all of them.")
+
+
+def test_what_an_operator_must_know_is_above_every_page(gateways, policies, open_dashboard, tmp_path):
+    """Ignored failures, a rejected configuration, and policies that cannot be called: each with the reason."""
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    (folder / "policies.yaml").write_text("\n---\n".join(many_policies(2)))
+    served = gateways(folder, "--worker-startup-timeout", "0.1", "--reload-interval", "0.05")
+    secret = example("4")
+    kinds = {name: {**secret["request"][name], **value} for name, value in KINDS.items()}
+    served.send(secret, **kinds, name="passed-unjudged")
+    dashboard = open_dashboard(served)
+    dashboard.has("2 failures were ignored since the start")
+    dashboard.page.get_by_role("link", name="Show the reviews").click()
+    assert "failed open" in dashboard.row("passed-unjudged").inner_text()
+    (folder / "policies.yaml").write_text("\n---\n".join(many_policies(2)).replace('"CREATE"', '"CREATED"'))
+    dashboard.has("the configuration read last has")
+    dashboard.open("?page=health")
+    dashboard.has('Unsupported value: "CREATED"')
+    dashboard.has("team-00/p0001.example.com")
+    assert "in 36" in dashboard.page.locator("dl").first.inner_text()
+    dashboard.screenshot("warnings.png")
+    dashboard.open("?page=workers")
+    assert "away" in dashboard.row("away").inner_text()
+    assert dashboard.inaccessible() == []
+
+
+KINDS = {
+    "kind": {"group": "", "version": "v1", "kind": "Secret"},
+    "resource": {"group": "", "version": "v1", "resource": "secrets"},
+    "requestKind": {"group": "", "version": "v1", "kind": "Secret"},
+    "requestResource": {"group": "", "version": "v1", "resource": "secrets"},
+}
