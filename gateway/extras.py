@@ -9,6 +9,9 @@ NEEDS_REDIS_EXTRA: Final = "needs the extra: pip install 'admission-gateway[redi
 NEEDS_CLUSTER_EXTRA: Final = "needs the extra: pip install 'admission-gateway[cluster]'"
 """The same, for what talks to the Kubernetes API."""
 
+NEEDS_OPENTELEMETRY_EXTRA: Final = "needs the extra: pip install 'admission-gateway[opentelemetry]'"
+"""The same, for what exports traces."""
+
 
 def has_redis_extra() -> bool:
     """Whether what talks to Redis is installed."""

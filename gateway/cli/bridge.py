@@ -17,6 +17,7 @@ import uvloop
 
 from gateway.cli.options import chosen_limits
 from gateway.cli.standard_streams import COULD_NOT, fail
+from gateway.cli.trace_options import chosen_traces
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.workers.targets import GrpcTarget, QueueTarget
@@ -27,6 +28,7 @@ from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.process import observe_process, watch_lag
 from gateway.telemetry.table import BRIDGE, BRIDGE_CALLS_IN_FLIGHT, BRIDGE_CONSUMING, BRIDGE_PREFIX, LOG_LINES_DROPPED
+from gateway.telemetry.traces.consumer_tracer import ConsumerTracer
 from gateway.transports.limits import ConsumerLimits, TransportLimits
 from gateway.transports.queue.bridge import Bridge
 from gateway.transports.queue.seals import QueueSeals
@@ -47,6 +49,7 @@ _FLAGS: Final = {
 def run(**values: Any) -> None:
     """See the command."""
     (limits,) = chosen_limits(values, TransportLimits)
+    traces = chosen_traces(values)
     queue, worker = _targets(values)
     address = _address(values["redis"])
     metrics = Metrics(BRIDGE, prefix=BRIDGE_PREFIX)
@@ -59,7 +62,8 @@ def run(**values: Any) -> None:
         seals = QueueSeals(queue.stream, values["key_file"])
         if seals.why:
             fail(seals.why, COULD_NOT)
-        uvloop.run(_bridge(address, queue, worker, seals, limits, metrics, values))
+        tracer = None if traces is None else ConsumerTracer(traces, queue.stream, metrics)
+        uvloop.run(_bridge(address, queue, worker, seals, limits, metrics, tracer, values))
     except ListenError as error:
         fail(str(error), COULD_NOT)
     finally:
@@ -115,6 +119,7 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - the command's parameters
     seals: QueueSeals,
     limits: TransportLimits,
     metrics: Metrics,
+    tracer: ConsumerTracer | None,
     values: Mapping[str, Any],
 ) -> None:
     stop = asyncio.Event()
@@ -128,6 +133,7 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - the command's parameters
         limits=limits,
         consumer_limits=ConsumerLimits(in_flight=values["in_flight"], in_flight_bytes=values["in_flight_bytes"]),
         events=metrics,
+        tracer=tracer,
     )
 
     async def metrics_page(*, openmetrics: bool) -> tuple[str, bytes]:

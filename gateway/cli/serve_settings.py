@@ -9,6 +9,7 @@ from click.core import ParameterSource
 from gateway.caching.limits import CacheLimits
 from gateway.cli.hook_options import Server, chosen_hooks, chosen_registration, chosen_server, require_policies
 from gateway.cli.options import chosen_limits
+from gateway.cli.trace_options import chosen_traces
 from gateway.cli.transport_options import chosen_transport_config
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
@@ -86,6 +87,7 @@ def chosen_settings(policies: tuple[Path, ...], values: dict[str, Any]) -> tuple
         prefetch=not values["no_prefetch"],
         idempotency_sample_ratio=values["idempotency_sample_ratio"],
         shadow_sample_ratio=values["shadow_sample_ratio"],
+        traces=chosen_traces(values),
         transport_config=transport_config,
         limits=limits,
         cache_limits=cache_limits,

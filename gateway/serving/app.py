@@ -16,6 +16,7 @@ import structlog
 from msgspec import Struct
 
 from gateway.engine.availability import UnavailablePolicy
+from gateway.engine.trace_context import passed_on
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.model import Configuration
@@ -60,6 +61,7 @@ from gateway.transports.workers import Workers
 if TYPE_CHECKING:
     from gateway.cluster.cluster import Cluster
     from gateway.serving.cluster_services import ClusterServices
+    from gateway.telemetry.traces.tracer import ReviewTracer
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -162,6 +164,7 @@ class Gateway:
             settings.limits.retained_decisions, settings.limits.retained_bytes, events=self.metrics
         )
         """The decisions that are retained."""
+        self._tracer = _tracer(settings, self.metrics)
         self._judge = self._review_handler(consumers)
         self.front = HttpServer(
             judge=self._judge,
@@ -169,6 +172,7 @@ class Gateway:
             routes=self._routes,
             authentication=self._access.clients,
             limits=settings.limits,
+            begin_trace=passed_on if self._tracer is None else self._tracer.begin,
             events=self.metrics,
         )
         self.admin = AdminListener(
@@ -196,6 +200,8 @@ class Gateway:
         settings = self.settings
         lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
         observers: list[DecisionObserver] = [self.metrics, *self._outputs.observers, self.decisions]
+        if self._tracer is not None:
+            observers.append(self._tracer)
         if settings.idempotency_sample_ratio:
             share = settings.idempotency_sample_ratio
             observers.append(IdempotencyCheck(self._replays, self.metrics, share=share, lines=lines))
@@ -257,6 +263,8 @@ class Gateway:
         """
         interval = self.settings.reload_interval_seconds
         self._certificate.read()
+        if self._tracer is not None:
+            self._tracer.start()
         self._report.loaded(self._loaded)
         for error in self.configuration.errors:
             _LOG.error("an error in the configuration", place=str(error.place), error=error.message)
@@ -336,6 +344,8 @@ class Gateway:
         await self._replays.idle()
         await self._rollout.close()
         await self.cache.close()
+        if self._tracer is not None:
+            await self._tracer.stop()
         if self._services is not None:
             await self._services.stop()
         await asyncio.to_thread(self._outputs.stop)
@@ -367,6 +377,14 @@ class Gateway:
         if self._services is not None:
             self._services.observe()
         return await self.metrics.written(openmetrics=openmetrics)
+
+
+def _tracer(settings: Settings, metrics: Metrics) -> Optional["ReviewTracer"]:
+    if settings.traces is None:
+        return None
+    from gateway.telemetry.traces.tracer import ReviewTracer  # noqa: PLC0415 - most gateways do not need it
+
+    return ReviewTracer(settings.traces, metrics)
 
 
 def _cluster(settings: Settings, metrics: Metrics, *, needs_client_certificate: bool) -> Optional["Cluster"]:

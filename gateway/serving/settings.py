@@ -1,6 +1,7 @@
 """The settings of one gateway: the result of ``serve``'s flags."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Optional
 
 from msgspec import Struct, field
 
@@ -12,6 +13,9 @@ from gateway.serving.limits import DRAIN_SECONDS, MAX_CONNECTION_AGE_SECONDS, SH
 from gateway.telemetry.log_level import LogLevel
 from gateway.transports.limits import TransportLimits
 from gateway.transports.transport_config import TransportConfig
+
+if TYPE_CHECKING:
+    from gateway.telemetry.traces.settings import TraceSettings
 
 Address = tuple[str, int]
 """Host and port."""
@@ -96,6 +100,8 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """The share of the mutations that the idempotency check replays."""
     shadow_sample_ratio: float = 1.0
     """The share of the reviews for which policies are compared with their shadows."""
+    traces: Optional["TraceSettings"] = None
+    """Where spans are exported; None: nowhere."""
     transport_config: TransportConfig = field(default_factory=TransportConfig)
     """The settings for connections to workers: the Redis of their queues, the credentials for webhooks."""
     limits: Limits = field(default_factory=Limits)

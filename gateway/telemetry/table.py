@@ -385,6 +385,15 @@ DECISIONS_DROPPED: Final = _counter(
     reason=Drop,
 )
 
+SPAN_RESULTS: Final = ("dropped", "exported", "failed")
+"""What becomes of a span, explained in ``gateway.telemetry.traces.export``."""
+
+TRACE_SPANS: Final = _counter(
+    "trace_spans_total",
+    "Spans of traces: exported; lost because exporting them failed; dropped because the queue was full, or at a stop.",
+    result=SPAN_RESULTS,
+)
+
 DEGRADED_POLICIES: Final = _gauge(
     "degraded_policies",
     "Policies that cannot be called as configured: their last good version is called, or they fail.",
@@ -498,6 +507,7 @@ GATEWAY: Final = (
     DEGRADED_POLICIES,
     LOG_LINES_DROPPED,
     DECISIONS_DROPPED,
+    TRACE_SPANS,
     *PROCESS,
     DASHBOARD_STREAMS,
     DASHBOARD_STREAMS_ENDED,
@@ -562,6 +572,7 @@ BRIDGE: Final = (
     BRIDGE_CALLS_IN_FLIGHT,
     BRIDGE_CONSUMING,
     LOG_LINES_DROPPED,
+    TRACE_SPANS,
     *PROCESS,
 )
 """Of a bridge, which is a process of its own: under BRIDGE_PREFIX, and without the label ``worker``, of which it has

@@ -12,6 +12,7 @@ import pytest
 
 from gateway.reasons import Reason
 from gateway.redis.addresses import redis_address
+from gateway.telemetry.traces.settings import trace_settings
 from gateway.transports.limits import TransportLimits
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.queue import abandoned_streams, request_exchange
@@ -21,6 +22,7 @@ from tests.integration.bridging import STREAM, Bridging, Contents
 from tests.integration.client import post
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import Gate, answer, scripted
+from tests.otlp_receiver import otlp_grpc
 from tests.traffic import recording
 
 pytestmark = pytest.mark.faults
@@ -29,6 +31,7 @@ POD = recording("pod-create.1v").body
 REVIEW = post(POD, "/validate?timeout=30s")
 SLOW = {"timeoutSeconds": 25}
 EFFECTS = {"sideEffects": "NoneOnDryRun"}
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SEEN = answer(allow=pb.Allow(), audit_annotations={"seen": "yes"})
 
 
@@ -411,3 +414,36 @@ async def test_a_redis_that_hangs_for_a_while(judged, bridge, contents, redis):
             for answered in await asyncio.gather(*waiting):
                 assert audit(answered) == {"seen": "yes"}
             await until(contents.is_done)
+
+
+# ------------------------------------------------------------------------------------------------------- traces
+
+
+async def test_a_trace_goes_through_the_queue(judged, bridge, monkeypatch):
+    """The worker's context is a child of the bridge's span, and that of the gateway's."""
+    sent = []
+
+    async def review(request, context):
+        sent.append(dict(context.invocation_metadata()))
+        return SEEN
+
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    with otlp_grpc() as (url, received):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        traces = trace_settings(os.environ, endpoint=url, ratio=1.0)
+        async with scripted("judge", review=review) as target:
+            await started(bridge, target, "--traces-endpoint", url)
+            async with judged(judge(), traces=traces) as served:
+                headers = (("traceparent", TRACEPARENT), ("tracestate", "a=1"))
+                answered = await served.send(post(POD, "/validate?timeout=30s", *headers), wait_time=60)
+                assert audit(answered) == {"seen": "yes"}
+                await until(lambda: received.named(f"process {STREAM}") and received.named("POST /validate"))
+    (call,), (bridged,) = received.named(f"send {STREAM}"), received.named(f"process {STREAM}")
+    assert (bridged.service, bridged.trace_id, bridged.parent_id) == (
+        "admission-gateway-bridge",
+        TRACEPARENT[3:35],
+        call.span_id,
+    )
+    assert [(each["traceparent"], each["tracestate"]) for each in sent] == [
+        (f"00-{bridged.trace_id}-{bridged.span_id}-01", "a=1")
+    ]

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.options import ADDRESS, limit_options, option
+from gateway.cli.options import ADDRESS, SectionedCommand, limit_options, option
+from gateway.cli.trace_options import endpoint_option
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
 from gateway.transports.limits import ConsumerLimits, TransportLimits
 
@@ -27,7 +28,7 @@ _WORKER_LIMITS: Final = frozenset(
 """The limits of calls to one worker; its connections are ``--worker-connections``."""
 
 
-@click.command()
+@click.command(cls=SectionedCommand)
 @option("--queue", metavar="STREAM", required=True, help="The queue: spec.queue.stream of the Worker.")
 @option("--key-file", type=_FILE, required=True, help="The queue's keys: the same file as spec.queue.keyFile.")
 @option("--redis", metavar="URL", required=True, help="The Redis of the queue.")
@@ -50,6 +51,7 @@ _WORKER_LIMITS: Final = frozenset(
     help="Bytes of calls and answers in progress above which the bridge takes no more calls.",
 )
 @option("--admin-listen", type=ADDRESS, help="Health and metrics, over plain HTTP; without it, none.")
+@endpoint_option
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="Log level.")
 @option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", help="auto: text on a terminal.")
 @limit_options(TransportLimits, names=_WORKER_LIMITS)

@@ -14,6 +14,7 @@ from gateway.cli.commands.registering_options import SecretType, address_options
 from gateway.cli.commands.transport_options import reaching_options
 from gateway.cli.hook_options import hooks_options, server_options
 from gateway.cli.options import ADDRESS, IN_CLUSTER, SECONDS, SHARE, WITH_REDIS, SectionedCommand, limit_options, option
+from gateway.cli.trace_options import sampling_options
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import DRAIN_SECONDS, MAX_CONNECTION_AGE_SECONDS, SHUTDOWN_DELAY_SECONDS, Limits
 from gateway.telemetry.log_level import LogLevel
@@ -146,6 +147,7 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
     help="Keys that encrypt entries in Redis: one per line, base64 of 32 bytes; the first one encrypts.",
 )
 @reaching_options
+@sampling_options
 @option("--no-prefetch", is_flag=True, help="Call mutating policies one after another, without prefetch.")
 @option(
     "--idempotency-sample-ratio",

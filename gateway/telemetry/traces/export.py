@@ -25,11 +25,9 @@ if TYPE_CHECKING:
 
 _LOG: Final = structlog.get_logger(__name__)
 
+DROPPED: Final = "dropped"
 EXPORTED: Final = "exported"
 FAILED: Final = "failed"
-DROPPED: Final = "dropped"
-
-SPAN_RESULTS: Final = (DROPPED, EXPORTED, FAILED)
 """What becomes of a span: the queue was full, or the process stopped; the receiver has it; exporting it failed."""
 
 QUIET_SECONDS: Final = 60.0
@@ -44,7 +42,7 @@ class SpanExport:
     Args:
         settings: where spans go, and in which batches.
         service: the service's name, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES have one.
-        count: called with one of ``SPAN_RESULTS`` and a number, in the loop in which ``start`` was called.
+        count: called with what became of spans, and how many, in the loop in which ``start`` was called.
     """
 
     def __init__(self, settings: TraceSettings, service: str, count: Callable[[str, int], object]) -> None:

@@ -16,6 +16,7 @@ from gateway.policies.workers.grpc_names import socket_path
 from gateway.policies.workers.targets import GrpcTarget
 from gateway.redis.addresses import RedisAddress
 from gateway.telemetry.events import Events
+from gateway.telemetry.traces.consumer_tracer import ConsumerTracer
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.worker import GrpcWorker
@@ -42,6 +43,7 @@ class Bridge:
         limits: of the calls to the worker.
         consumer_limits: of the calls in hand.
         events: counts events of the worker, under the queue's name, and of deliveries.
+        tracer: makes a span of each call, between ``run``'s begin and end; None: there are none.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -54,7 +56,9 @@ class Bridge:
         limits: TransportLimits | None = None,
         consumer_limits: ConsumerLimits | None = None,
         events: Events | None = None,
+        tracer: ConsumerTracer | None = None,
     ) -> None:
+        self._tracer = tracer
         limits = limits or TransportLimits()
         path = socket_path(worker.target, worker.directory)
         target = worker.target if path is None else f"unix:{path}"
@@ -71,7 +75,7 @@ class Bridge:
             address,
             stream,
             seals=seals,
-            handler=GrpcForwarder(self._worker, events),
+            handler=GrpcForwarder(self._worker, events, tracer),
             limits=consumer_limits,
             events=events,
         )
@@ -95,6 +99,8 @@ class Bridge:
         """Read calls until ``stop`` is set, then answer those in hand. When ``stop`` is set again, later than
         ``AGAIN_SECONDS`` after the first time, return at once.
         """
+        if self._tracer is not None:
+            self._tracer.start()
         working = asyncio.create_task(self._consumer.run())
         try:
             await _first(working, stop)
@@ -112,6 +118,8 @@ class Bridge:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
             await self._worker.close()
+            if self._tracer is not None:
+                await self._tracer.stop()
         if not working.cancelled():
             # An error must not end as exit code 0.
             working.result()

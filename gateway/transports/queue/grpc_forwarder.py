@@ -22,6 +22,7 @@ from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import Transport
+from gateway.telemetry.traces.consumer_tracer import ConsumerTracer
 from gateway.transports.call_meter import CallMeter
 from gateway.transports.descriptions import Description
 from gateway.transports.grpc.worker import GrpcWorker
@@ -64,16 +65,37 @@ def _word(answer: Answer) -> str:
     return verdict or "failure"
 
 
+def _traced(
+    tracer: ConsumerTracer, call: PolicyCall, answered: Callable[[HandlerResult], None]
+) -> Callable[[HandlerResult], None]:
+    """Give the call a span of its own, which ends when it is answered."""
+    trace, started = tracer.begin(call.traceparent, call.tracestate), monotonic()
+    call.traceparent, call.tracestate = trace.traceparent, trace.tracestate
+
+    def answer(result: HandlerResult) -> None:
+        if isinstance(result, pb.Outcome):
+            verdict = result.WhichOneof("verdict") or Reason.INVALID_RESPONSE.value
+            verdict = Reason.WORKER_FAILURE.value if verdict == "failure" else verdict
+        else:
+            verdict = getattr(result, "reason", "")
+        tracer.ended(trace, call.policy.policy, started, verdict)
+        answered(result)
+
+    return answer
+
+
 class GrpcForwarder:
     """A Handler that calls a gRPC worker.
 
     Args:
         worker: whose ``read_outcome`` is ``unchanged``.
         events: receives what is measured of the calls.
+        tracer: makes a span of each call; None: the worker gets the gateway's trace context.
     """
 
-    def __init__(self, worker: GrpcWorker, events: Events | None = None) -> None:
+    def __init__(self, worker: GrpcWorker, events: Events | None = None, tracer: ConsumerTracer | None = None) -> None:
         self._worker = worker
+        self._tracer = tracer
         self._meter = CallMeter(worker, Transport.GRPC, events or NoEvents(), _word)
         self._description: Description | None = None
         self._consumer: ConsumerDescription | None = None
@@ -137,6 +159,8 @@ class GrpcForwarder:
             traceparent=call.traceparent,
             tracestate=call.tracestate,
         )
+        if self._tracer is not None and call.traceparent:
+            answered = _traced(self._tracer, policy_call, answered)
         # Without a description no endpoint fits, and the GrpcWorker answers why.
         fits = frozenset(() if description is None else (description,))
         self._meter.call(policy_call, lambda _, answer: answered(self._result(policy_call, answer, description)), fits)

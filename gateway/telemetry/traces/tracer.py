@@ -1,0 +1,53 @@
+"""Traces of the reviews of one gateway: begins them, and passes the spans of those that count to the export.
+
+The spans are made from the Decision, after the review, and only if they are exported. Before that a trace costs two
+numbers and the header for the workers.
+"""
+
+from collections.abc import Callable
+
+from gateway.engine.decision import Decision
+from gateway.engine.trace_context import Parent, TraceContext
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import TRACE_SPANS
+from gateway.telemetry.traces.decision_spans import decision_spans
+from gateway.telemetry.traces.export import SpanExport
+from gateway.telemetry.traces.settings import TraceSettings
+
+SERVICE = "admission-gateway"
+"""``service.name``, where no variable sets another."""
+
+
+def span_counter(events: Events) -> Callable[[str, int], None]:
+    """Counts what becomes of spans."""
+    return lambda result, spans: events.count(TRACE_SPANS, result, amount=spans)
+
+
+class ReviewTracer:
+    """Begins traces, and observes decisions.
+
+    Args:
+        settings: of the export.
+        events: counts spans.
+    """
+
+    def __init__(self, settings: TraceSettings, events: Events) -> None:
+        self._sampler = settings.sampler
+        self._export = SpanExport(settings, SERVICE, span_counter(events))
+
+    def begin(self, parent: Parent | None) -> TraceContext:
+        """The trace of a review."""
+        return self._sampler.begin(parent)
+
+    def decided(self, decision: Decision) -> None:
+        """Export the spans of a decision, if they count."""
+        if decision.is_traced:
+            self._export.put(decision_spans(decision))
+
+    def start(self) -> None:
+        """Begin to export, in the running loop."""
+        self._export.start()
+
+    async def stop(self) -> None:
+        """Export what waits, for a bounded time."""
+        await self._export.stop()

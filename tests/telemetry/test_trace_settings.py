@@ -1,0 +1,105 @@
+"""Traces: what OpenTelemetry's variables and the flags mean."""
+
+import pytest
+
+from gateway.engine.trace_context import parent_of
+from gateway.telemetry.traces.settings import GRPC, HTTP, trace_settings
+
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+COLLECTOR = {ENDPOINT: "http://collector:4317"}
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+@pytest.mark.parametrize(
+    ("environment", "endpoint", "on"),
+    [
+        ({}, None, False),
+        ({}, "http://collector:4318", True),
+        (COLLECTOR, None, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, None, True),
+        (COLLECTOR | {"OTEL_SDK_DISABLED": "True"}, None, False),
+        (COLLECTOR | {"OTEL_SDK_DISABLED": "True"}, "http://collector:4318", False),
+        (COLLECTOR | {"OTEL_SDK_DISABLED": "yes"}, None, True),
+        (COLLECTOR | {"OTEL_TRACES_EXPORTER": "none"}, None, False),
+        (COLLECTOR | {"OTEL_TRACES_EXPORTER": "none"}, "http://collector:4318", True),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, None, True),
+        ({"OTEL_TRACES_EXPORTER": "console, otlp"}, None, True),
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, None, False),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://collector:4318"}, None, False),
+    ],
+)
+def test_traces_are_on_if_a_flag_or_variable_says_so(environment, endpoint, on):
+    """Off by default; OTEL_SDK_DISABLED comes before everything."""
+    assert (trace_settings(environment, endpoint=endpoint) is not None) is on
+
+
+@pytest.mark.parametrize(
+    ("environment", "endpoint", "protocol", "url"),
+    [
+        (COLLECTOR, None, GRPC, ""),
+        ({ENDPOINT: "http://collector:4318"}, None, HTTP, ""),
+        ({ENDPOINT: "https://collector"}, None, HTTP, ""),
+        (COLLECTOR | {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, None, HTTP, ""),
+        ({ENDPOINT: "http://c:4318", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}, None, GRPC, ""),
+        ({}, "http://collector:4317", GRPC, "http://collector:4317"),
+        ({}, "http://collector:4318/", HTTP, "http://collector:4318/v1/traces"),
+        ({ENDPOINT: "http://[::"}, None, HTTP, ""),
+    ],
+)
+def test_the_protocol_follows_from_a_variable_or_the_port(environment, endpoint, protocol, url):
+    """The flag's URL is that of all signals, as OTEL_EXPORTER_OTLP_ENDPOINT; the variables are left to the exporter."""
+    settings = trace_settings(environment, endpoint=endpoint)
+    assert (settings.protocol, settings.endpoint) == (protocol, url)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "argument", "ratio", "parent", "root", "sampled"),
+    [
+        ("", "", None, "01", None, True),
+        ("", "", None, "00", None, False),
+        ("always_on", "", None, "00", None, True),
+        ("always_off", "", None, "01", None, False),
+        ("parentbased_always_on", "", None, None, "ff", True),
+        ("parentbased_always_off", "", None, None, "00", False),
+        ("parentbased_always_off", "", None, "01", None, True),
+        ("traceidratio", "0.5", None, None, "7f", True),
+        ("traceidratio", "0.5", None, None, "81", False),
+        ("parentbased_traceidratio", "0.5", None, None, "81", False),
+        ("parentbased_traceidratio", "0.5", None, "01", None, True),
+        ("always_off", "", 1.0, None, "ff", True),
+        ("always_on", "", 0.0, "00", None, False),
+    ],
+)
+def test_samplers_are_opentelemetrys(monkeypatch, sampler, argument, ratio, parent, root, sampled):
+    """The flag comes before the variable. ``root`` is the first byte of the half of a trace's id that counts."""
+    environment = COLLECTOR | {"OTEL_TRACES_SAMPLER": sampler, "OTEL_TRACES_SAMPLER_ARG": argument}
+    number = int(f"{TRACE[:16]}{root or '00'}{'0' * 14}", 16)
+    monkeypatch.setattr("gateway.telemetry.traces.sampling.getrandbits", lambda bits: number % (1 << bits) or 1)
+    begun = trace_settings(environment, ratio=ratio).sampler.begin(
+        parent_of([f"00-{TRACE}-b7ad6b7169203331-{parent}"], []) if parent else None
+    )
+    assert begun.sampled is sampled
+    assert begun.traceparent[-2:] == f"0{int(sampled)}"
+
+
+def test_invalid_variables_are_ignored_with_a_warning():
+    """A start does not depend on them."""
+    settings = trace_settings(
+        COLLECTOR
+        | {
+            "OTEL_TRACES_EXPORTER": "otlp,jaeger",
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json",
+            "OTEL_TRACES_SAMPLER": "jaeger_remote",
+            "OTEL_BSP_SCHEDULE_DELAY": "soon",
+            "OTEL_BSP_MAX_QUEUE_SIZE": "0",
+        }
+    )
+    assert len(settings.warnings) == 5
+    assert settings.sampler.ratio == 0.01
+    assert (settings.batches.delay_seconds, settings.batches.queue_spans) == (5.0, 2048)
+
+
+def test_a_password_in_the_endpoint_is_not_shown():
+    """The log names the endpoint."""
+    settings = trace_settings({}, endpoint="https://user:secret@collector:4318")
+    assert settings.shown_endpoint == "https://collector:4318"
