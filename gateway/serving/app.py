@@ -28,7 +28,7 @@ from gateway.serving.dashboard.assembly import make_dashboard
 from gateway.serving.decision_outputs import DecisionOutputs
 from gateway.serving.development_certificates import DevelopmentCertificates
 from gateway.serving.explain import PATH as EXPLAIN
-from gateway.serving.explain import ExplainPage
+from gateway.serving.explanations import Explanations
 from gateway.serving.http_server import HttpServer
 from gateway.serving.idempotency_check import IdempotencyCheck
 from gateway.serving.loaded_configuration import LoadedConfiguration
@@ -45,7 +45,6 @@ from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow_comparison import ShadowComparison
 from gateway.serving.verdict_cache import ServedCache
 from gateway.sources.watching import Source
-from gateway.telemetry.decision_memory import DecisionMemory
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.process import observe_process, watch_lag
 from gateway.telemetry.table import (
@@ -160,10 +159,8 @@ class Gateway:
         self._routes = RouteTable(self._rollout, settings.hooks)
         self._services = self._cluster_services(cluster)
         self._outputs = DecisionOutputs(settings, self.metrics)
-        self.decisions = DecisionMemory(
-            settings.limits.retained_decisions, settings.limits.retained_bytes, events=self.metrics
-        )
-        """The decisions that are retained."""
+        self.explanations = Explanations(settings, self.metrics, self.cache)
+        """The decisions that are retained, and who finds them."""
         self._tracer = _tracer(settings, self.metrics)
         self._judge = self._review_handler(consumers)
         self.front = HttpServer(
@@ -181,12 +178,12 @@ class Gateway:
             metrics=self._metrics_page,
             pages={
                 PURGE: PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
-                EXPLAIN: ExplainPage(self.decisions),
+                EXPLAIN: self.explanations.page,
             },
             dashboard=make_dashboard(
                 access=self._access.admin,
                 metrics=self.metrics,
-                retained=self.decisions,
+                retained=self.explanations.memory,
                 loaded=lambda: self._loaded,
                 checks=self._checks,
                 rejected=lambda: self._report.rejected,
@@ -199,7 +196,7 @@ class Gateway:
         """The handler of all reviews, with those who observe its decisions."""
         settings = self.settings
         lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
-        observers: list[DecisionObserver] = [self.metrics, *self._outputs.observers, self.decisions]
+        observers: list[DecisionObserver] = [self.metrics, *self._outputs.observers, self.explanations.memory]
         if self._tracer is not None:
             observers.append(self._tracer)
         if settings.idempotency_sample_ratio:
@@ -273,6 +270,7 @@ class Gateway:
             if self._services is not None:
                 await self._services.connect()
             await self.cache.start()
+            self.explanations.start()
             await self._rollout.start()
             self._refuse_errors_if_strict()
             context = await self._certificate.wait()
@@ -343,6 +341,7 @@ class Gateway:
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._replays.idle()
         await self._rollout.close()
+        await self.explanations.close()
         await self.cache.close()
         if self._tracer is not None:
             await self._tracer.stop()
@@ -372,7 +371,7 @@ class Gateway:
         self.metrics.set(REVIEWS_IN_FLIGHT, self.front.load.reviews)
         self.metrics.set(BODY_BYTES_IN_FLIGHT, self.front.load.body_bytes)
         self.metrics.set(CONNECTIONS, self.front.connections)
-        self.decisions.observe()
+        self.explanations.memory.observe()
         observe_process(self.metrics)
         if self._services is not None:
             self._services.observe()

@@ -10,7 +10,7 @@ else changes; ``/readyz`` has a note of it.
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Optional
 
 import structlog
 
@@ -94,6 +94,11 @@ class ServedCache:
     def policy_caller(self, workers: Workers) -> PolicyCaller:
         """Calls the workers of a configuration when the cache has no verdict."""
         return CachingCaller(workers, self._cache)
+
+    @property
+    def seals(self) -> Optional["SealKeys"]:
+        """The keys that seal what replicas share in Redis; None without Redis."""
+        return self._keys
 
     def policies(self) -> list[Policy]:
         """The policies that have a cache."""

@@ -1,0 +1,57 @@
+"""What a gateway needs to explain its reviews: retained decisions, the page, and the way to other replicas."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Optional
+
+from gateway.serving.explain import ExplainPage, FindElsewhere
+from gateway.serving.settings import Settings
+from gateway.serving.verdict_cache import ServedCache
+from gateway.telemetry.decision_memory import DecisionMemory
+from gateway.telemetry.events import Events
+from gateway.telemetry.findings import Findings, Query, find
+
+if TYPE_CHECKING:
+    from gateway.serving.replica_findings import ReplicaFindings
+
+
+class Explanations:
+    """Explains the reviews of one gateway. ``memory`` observes its decisions, ``page`` answers on the admin listener.
+
+    Args:
+        settings: of the gateway.
+        events: see DecisionMemory.
+        cache: has the keys that all replicas share.
+    """
+
+    def __init__(self, settings: Settings, events: Events, cache: ServedCache) -> None:
+        limits = settings.limits
+        self.memory = DecisionMemory(limits.retained_decisions, limits.retained_bytes, events=events)
+        self._replicas = self._other_replicas(settings, cache)
+        self.page = ExplainPage(self.memory, tuple(self._elsewhere()))
+
+    def find(self, query: Query) -> Findings:
+        """What this process finds."""
+        return find(self.memory, query)
+
+    def _other_replicas(self, settings: Settings, cache: ServedCache) -> Optional["ReplicaFindings"]:
+        if cache.seals is None:
+            return None
+        from gateway.redis.addresses import redis_address  # noqa: PLC0415 - without Redis, not needed
+        from gateway.serving.replica_findings import ReplicaFindings  # noqa: PLC0415 - as above
+
+        address, is_shared = redis_address(settings.redis), settings.seal_key_file is not None
+        return ReplicaFindings(address, cache.seals, is_shared=is_shared, find=self.find)
+
+    def _elsewhere(self) -> Iterator[FindElsewhere]:
+        if self._replicas is not None:
+            yield self._replicas.find_elsewhere
+
+    def start(self) -> None:
+        """Connect to the other replicas, in the background."""
+        if self._replicas is not None:
+            self._replicas.start()
+
+    async def close(self) -> None:
+        """End what ``start`` began."""
+        if self._replicas is not None:
+            await self._replicas.close()
