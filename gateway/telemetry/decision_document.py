@@ -42,7 +42,8 @@ cuts[]                         what was cut to bound the document: PLACE: SHOWN 
 
 **Bounded**: whatever a request and the workers contain, the document has at most ``DocumentLimits.document_bytes``.
 **Redacted**: no value of a Secret, of a token request or review, and none that a policy's inputs hide; equal values
-have equal digests for as long as the process lives. In the texts of workers about a Secret, its values are replaced.
+have equal digests for as long as the process lives. Of a policy that received a value of a Secret, and of those after
+it, no text is shown, because it may contain the value in any form; and document.key is a digest.
 """
 
 import os
@@ -70,7 +71,7 @@ from gateway.telemetry.decision_members import (
     status_member,
 )
 from gateway.telemetry.decision_times import ledger_member, turn_members
-from gateway.telemetry.hidden_values import HiddenValues
+from gateway.telemetry.redaction import HIDDEN_TEXT, Redaction
 
 API_VERSION: Final = "admission-gateway.dev/decision/v1alpha1"
 KIND: Final = "Decision"
@@ -122,9 +123,9 @@ def decision_document(
     """
     offset = time() - monotonic() if offset is None else offset
     name = replica_name() if replica is None else replica
-    hidden = HiddenValues(decision.request)
+    redaction = Redaction.of(decision)
     while True:
-        document = _Document(decision, limits, key, hidden).made(name, offset)
+        document = _Document(decision, limits, key, redaction).made(name, offset)
         if not limits.items or len(encoded(document)) <= limits.document_bytes:
             return document
         limits = limits.quarter()
@@ -143,11 +144,11 @@ def replica_name() -> str:
 class _Document:
     """One document in the making."""
 
-    def __init__(self, decision: Decision, limits: DocumentLimits, key: bytes, hidden: HiddenValues) -> None:
+    def __init__(self, decision: Decision, limits: DocumentLimits, key: bytes, redaction: Redaction) -> None:
         self._decision = decision
         self._limits = limits
         self._key = key
-        self._hidden = hidden
+        self._redaction = redaction
         self._cuts: list[str] = []
 
     def made(self, replica: str, offset: float) -> dict[str, Any]:
@@ -166,9 +167,7 @@ class _Document:
             "request": self._request(),
             "outcome": decision.outcome.value,
             "allowed": response.allowed,
-            "status": self._bounded("status", status_member(response.status), by_worker=True),
-            "warnings": self._bounded("warnings", response.warnings, by_worker=True),
-            "auditAnnotations": self._bounded("auditAnnotations", response.audit_annotations, by_worker=True),
+            **self._response(),
             "patch": self._operations("patch", decision.patch),
             "changedBy": self._changed_by(),
             "policies": [
@@ -181,6 +180,19 @@ class _Document:
             # The outermost first: it says of the most that it is missing.
             "cuts": self._items("cuts", sorted(self._cuts, key=len)),
         }
+
+    def _response(self) -> dict[str, Any]:
+        response = self._decision.response
+        members: dict[str, Any] = {
+            "status": status_member(response.status),
+            "warnings": response.warnings,
+            "auditAnnotations": response.audit_annotations,
+        }
+        if self._redaction.hides_texts():
+            members |= _without_texts(members)
+            if members["status"] is not None:
+                members["status"] |= {"reason": "", "message": HIDDEN_TEXT, "details": None}
+        return {name: self._bounded(name, value, by_worker=True) for name, value in members.items()}
 
     def _request(self) -> dict[str, Any]:
         request = self._decision.request
@@ -197,9 +209,11 @@ class _Document:
         made = []
         for index, each in enumerate(shown):
             place = f"changedBy[{index}]"
-            hidden = replace(each, hidden=each.hidden or self._hidden.all)
+            hidden = replace(each, hidden=each.hidden or self._redaction.hides_changes)
             member = changed_by_member(hidden, (each.order, *each.earlier), self._key)
-            member["path"] = self._text(f"{place}.path", each.path)
+            member["path"] = self._text(f"{place}.path", self._redaction.path(each.path))
+            if self._redaction.hides_texts(self._decision.calls[each.order]):
+                member["version"] = self._decision.plan.members[self._decision.calls[each.order].index].version
             for side in member.keys() & {"before", "after"}:
                 size = len(encoded(member[side]))
                 if size > self._limits.values:
@@ -211,14 +225,19 @@ class _Document:
 
     def _policy(self, place: str, call: InvocationRecord) -> dict[str, Any]:
         decision, policy = self._decision, call.policy
+        member = policy_member(call) | {"version": call.version}
+        if self._redaction.hides_texts(call):
+            member |= _without_texts(member) | {"version": decision.plan.members[call.index].version}
+            member["message"] = member["message"] and HIDDEN_TEXT
+            if member["insteadOf"] is not None:
+                member["insteadOf"] |= {"message": HIDDEN_TEXT}
         member = {
             name: self._bounded(f"{place}.{name}", value, by_worker=name in _WORKERS_TEXTS)
-            for name, value in policy_member(call).items()
+            for name, value in member.items()
         }
         worker = decision.plan.workers.get(policy.worker)
         return {
             **member,
-            "version": self._text(f"{place}.version", call.version),
             "changes": self._operations(f"{place}.changes", call.changes),
             "wouldChange": self._operations(f"{place}.wouldChange", call.would_change),
             "conflicts": self._bounded(f"{place}.conflicts", conflicts_member(call)),
@@ -226,17 +245,27 @@ class _Document:
             "target": "" if worker is None else self._text(f"{place}.target", worker.address),
             "contact": policy.contact,
             "documentation": policy.documentation,
-            **turn_members(decision, call),
+            **self._turn(call),
         }
+
+    def _turn(self, call: InvocationRecord) -> dict[str, Any]:
+        members = turn_members(self._decision, call)
+        if members["document"] is not None and self._redaction.hides_texts(call):
+            # By the hash, a reader who knows the rest of the document could guess a value.
+            members["document"] |= {"key": digest(members["document"]["key"], self._key)}
+        return members
 
     def _operations(self, place: str, operations: Sequence[Operation]) -> list[dict[str, Any]]:
         decision = self._decision
         made = []
         for index, each in enumerate(self._items(place, operations)):
-            operation: dict[str, Any] = {"op": each.op, "path": self._text(f"{place}[{index}].path", each.path)}
+            operation: dict[str, Any] = {
+                "op": each.op,
+                "path": self._text(f"{place}[{index}].path", self._redaction.path(each.path)),
+            }
             if each.op != "remove":
                 size = len(encoded(each.value))
-                if self._hidden.all or hides(decision.request, decision.calls, each):
+                if self._redaction.hides_changes or hides(decision.request, decision.calls, each):
                     operation["valueDigest"] = digest(each.value, self._key)
                 elif size > self._limits.values:
                     operation["valueBytes"] = size
@@ -250,7 +279,7 @@ class _Document:
 
     def _text(self, place: str, text: str, *, by_worker: bool = False) -> str:
         limit = self._limits.texts
-        cleaned = self._hidden.cleaned(text, limit) if by_worker else text[:limit]
+        cleaned = self._redaction.cleaned(text, limit) if by_worker else text[:limit]
         if len(text) <= limit:
             return cleaned
         self._cuts.append(f"{place}: {limit} of {len(text)} characters")
@@ -278,6 +307,14 @@ class _Document:
                 }
             case _:
                 return value
+
+
+def _without_texts(members: Mapping[str, Any]) -> dict[str, Any]:
+    """The lists of texts that policies wrote, without the texts."""
+    return {
+        "warnings": [HIDDEN_TEXT for _ in members["warnings"]],
+        "auditAnnotations": dict.fromkeys(members["auditAnnotations"], HIDDEN_TEXT),
+    }
 
 
 def _others(decision: Decision) -> dict[str, list[str]]:

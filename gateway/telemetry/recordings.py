@@ -37,7 +37,8 @@ from gateway.scopes.projection import NOTHING
 from gateway.telemetry.background_writer import BackgroundWriter
 from gateway.telemetry.decision_document import decision_document, encoded
 from gateway.telemetry.labels import Drop
-from gateway.telemetry.redaction import HIDDEN, OLD_OBJECT, Redaction
+from gateway.telemetry.masking import HIDDEN
+from gateway.telemetry.redaction import OLD_OBJECT, Redaction
 
 _LOG: Final = structlog.get_logger(__name__)
 

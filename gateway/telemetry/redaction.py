@@ -19,8 +19,6 @@ What remains is what a verdict says by itself: whether a policy denied, and how 
 Everything here is pure, and does nothing until it is called: it is made for a decision that is shown.
 """
 
-import base64
-import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -30,13 +28,21 @@ import msgspec
 from gateway.engine.decision import Decision
 from gateway.engine.field_changes import is_secret
 from gateway.engine.invocation_record import InvocationRecord
-from gateway.review.request import Request
+from gateway.review.request import Request, ReviewError
 from gateway.scopes.inputs import OBJECT, Inputs
 from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.projection import NOTHING, shown_part
-
-HIDDEN: Final = "(hidden)"
-"""Replaces a hidden value."""
+from gateway.telemetry.masking import (
+    HIDDEN,
+    KEYED,
+    is_public,
+    masked_member,
+    scrubbed,
+    scrubbed_text,
+    secret_texts,
+    texts,
+    without_written,
+)
 
 HIDDEN_TEXT: Final = "(hidden: a policy that received the Secret's values may have written them here)"
 """Replaces a text by a policy that received hidden values."""
@@ -65,12 +71,12 @@ USER: Final = (("username",), ("uid",), ("groups",))
 SHORTEST: Final = 4
 """Characters of a value that is searched for in other texts: a shorter one stands in many of them by chance."""
 
+MOST_VALUES: Final = 200
+"""Values that are searched for in each text. Of a Secret with more, no text is shown: that is no reason to spend
+seconds on one document."""
+
 _OBJECT_IDENTITY: Final = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
 """Of the object, what the request's own members say as well."""
-
-_PUBLIC: Final = frozenset({"apiVersion", "kind", "type", "immutable", "metadata"})
-_KEYED: Final = frozenset({"data", "stringData"})
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 _TOKENS: Final[Mapping[tuple[str, str], tuple[str, str]]] = {
     ("authentication.k8s.io", "TokenReview"): ("spec", "token"),
@@ -87,6 +93,8 @@ class Redaction:
         request: the one that was reviewed.
         calls: the decision's records, in order. Those that received a document count.
         also: places over the request that are shown besides; a recording has what else the verdicts depend on.
+
+    ``hides_changes``: the values that policies wrote are hidden, all of them.
     """
 
     def __init__(
@@ -98,6 +106,9 @@ class Redaction:
         self._inputs = _union([call.inputs for call in self._received], also)
         self.secret: Final = is_secret(request)
         self._token = _TOKENS.get((request.kind.group, request.kind.kind))
+        self.hides_changes: Final = self.secret or self._token is not None
+        # A retained decision's request has no object any more.
+        self._is_reduced = OBJECT not in request.members
 
     @classmethod
     def of(cls, decision: Decision) -> "Redaction":
@@ -155,7 +166,7 @@ class Redaction:
         shown = self._masked(self._projected(value, member))
         if self._reading and member == OBJECT and value is not self._request.object:
             # The changes of policies that received hidden values.
-            return _written_hidden(shown, self.object(self._request.object))
+            return without_written(shown, self.object(self._request.object))
         return shown
 
     def _projected(self, value: Any, member: str) -> Any:
@@ -168,7 +179,7 @@ class Redaction:
         if type(value) is not dict:
             return value
         if self.secret:
-            return {name: _masked_member(name, member) for name, member in value.items()}
+            return {name: masked_member(name, member) for name, member in value.items()}
         if self._token is not None:
             outer, inner = self._token
             if type(value.get(outer)) is dict and inner in value[outer]:
@@ -179,6 +190,17 @@ class Redaction:
     def whole(self) -> bool:
         """Whether no value that a policy received is hidden: the request as shown has the same verdicts."""
         return not self._reading
+
+    @cached_property
+    def _objects(self) -> Mapping[str, Any]:
+        """Both objects, None for one that no policy could read either."""
+        found = {}
+        for member, attribute in ((OBJECT, "object"), (OLD_OBJECT, "old_object")):
+            try:
+                found[member] = getattr(self._request, attribute)
+            except ReviewError:
+                found[member] = None
+        return found
 
     # ---------------------------------------------------------------------------------------------------- texts
 
@@ -193,7 +215,9 @@ class Redaction:
         return frozenset()
 
     def _hides_from(self, inputs: Inputs) -> bool:
-        for member, value in ((OBJECT, self._request.object), (OLD_OBJECT, self._request.old_object)):
+        if self._is_reduced:
+            return any(not is_public(inputs.shown(member)) for member in (OBJECT, OLD_OBJECT))
+        for member, value in self._objects.items():
             places = inputs.shown(member)
             if value is not None and places is not None:
                 received = shown_part(value, places)
@@ -201,24 +225,46 @@ class Redaction:
                     return True
         return False
 
-    def text(self, text: str, call: InvocationRecord | None = None) -> str:
-        """A text of this review: a message, a warning, an audit annotation.
+    def hides_texts(self, call: InvocationRecord | None = None) -> bool:
+        """Whether what a policy wrote must not be shown: messages, warnings, audit annotations, its answer's version.
 
         Args:
-            text: as it was written.
-            call: the record of the policy that wrote it; None for a text that the gateway made from those of several
+            call: the record of the policy that wrote it; None for what the gateway made from the texts of several
                 policies, such as the message of the response.
         """
-        if text and self._reading and (call is None or any(self._calls[place] is call for place in self._reading)):
-            return HIDDEN_TEXT
-        return _scrubbed_text(text, self._values)
+        return any(call is None or self._calls[place] is call for place in self._reading)
+
+    def text(self, text: str, call: InvocationRecord | None = None) -> str:
+        """A text of this review, by ``hides_texts``; as it was written, without hidden values, or ``HIDDEN_TEXT``."""
+        return HIDDEN_TEXT if text and self.hides_texts(call) else scrubbed_text(text, self._values)
+
+    def cleaned(self, text: str, characters: int) -> str:
+        """The first ``characters`` of a text, at most, without hidden values."""
+        if not self._values:
+            return text[:characters]
+        if len(self._values) > MOST_VALUES:
+            return HIDDEN
+        longest = len(self._values[0])
+        if len(text) > characters + longest:
+            # The end may be the beginning of a value.
+            return scrubbed_text(text[: characters + longest], self._values)[:-longest][:characters]
+        return scrubbed_text(text, self._values)[:characters]
+
+    def path(self, pointer: str) -> str:
+        """The path of a change of this review, without hidden values."""
+        if self._is_reduced and self._reading:
+            # A policy may have made a name of a value, which is not known any more.
+            parts = pointer.split("/")
+            names = 2 if parts[1:2] and parts[1] in KEYED else 3
+            return pointer if len(parts) <= names else "/".join([*parts[:names], HIDDEN])
+        return scrubbed_text(pointer, self._values)
 
     def scrubbed(self, value: Any) -> Any:
         """A JSON value in which no string, and no name of a member, has a hidden value of the request.
 
         Values shorter than ``SHORTEST`` characters are not searched for.
         """
-        return _scrubbed(value, self._values) if self._values else value
+        return scrubbed(value, self._values) if self._values else value
 
     @cached_property
     def _values(self) -> tuple[str, ...]:
@@ -226,12 +272,12 @@ class Redaction:
         if not self.secret and self._token is None:
             return ()
         found: set[str] = set()
-        for value in (self._request.object, self._request.old_object):
+        for value in self._objects.values():
             if self.secret:
-                found.update(_secret_texts(value))
+                found.update(secret_texts(value))
             elif self._token is not None and type(value) is dict:
                 outer, inner = self._token
-                found.update(_texts(value[outer].get(inner) if type(value.get(outer)) is dict else None))
+                found.update(texts(value[outer].get(inner) if type(value.get(outer)) is dict else None))
         return tuple(sorted((each for each in found if len(each) >= SHORTEST), key=lambda text: (-len(text), text)))
 
 
@@ -243,82 +289,3 @@ def _union(inputs: Iterable[Inputs], also: Sequence[tuple[str, ...]]) -> Inputs:
             return Inputs.EVERYTHING
         places += each.places.pointers
     return Inputs(places=PointerSet(places))
-
-
-def _masked_member(name: str, value: Any) -> Any:
-    """A top-level member of a Secret."""
-    if name == "metadata" and type(value) is dict:
-        return {key: _hidden_values(each) if key == "annotations" else each for key, each in value.items()}
-    if name in _PUBLIC and name != "metadata":
-        return value
-    return _hidden_values(value) if name in _KEYED else HIDDEN
-
-
-def _written_hidden(value: Any, original: Any) -> Any:
-    """``value`` without what is not in ``original``, at any depth."""
-    if type(value) is dict and type(original) is dict:
-        return {
-            name: _written_hidden(member, original[name]) if name in original else HIDDEN
-            for name, member in value.items()
-        }
-    return value if value == original else HIDDEN
-
-
-def _hidden_values(value: Any) -> Any:
-    return dict.fromkeys(value, HIDDEN) if type(value) is dict else HIDDEN
-
-
-def _secret_texts(value: Any) -> Iterable[str]:
-    if type(value) is not dict:
-        return
-    for name in _KEYED:
-        yield from _texts(value.get(name))
-    metadata = value.get("metadata")
-    annotations = metadata.get("annotations") if type(metadata) is dict else None
-    applied = annotations.get(_LAST_APPLIED) if type(annotations) is dict else None
-    if type(applied) is str:
-        yield applied
-        try:
-            before = _decode(applied)
-        except (msgspec.DecodeError, ValueError, RecursionError):
-            return
-        if type(before) is dict:
-            for name in _KEYED:
-                yield from _texts(before.get(name))
-
-
-def _texts(value: Any) -> Iterable[str]:
-    """The strings in a value, at any depth; each as it stands, encoded in base64, and decoded from it if it is."""
-    rest = [value]
-    while rest:
-        each = rest.pop()
-        if type(each) is dict:
-            rest += each.values()
-        elif type(each) is list:
-            rest += each
-        elif type(each) is str:
-            yield each
-            content = each.encode("utf-8", "surrogatepass")
-            yield base64.b64encode(content).decode()
-            try:
-                decoded = base64.b64decode(content, validate=True).decode()
-            except (binascii.Error, ValueError):
-                continue
-            yield from (decoded, decoded.strip())
-
-
-def _scrubbed_text(text: str, values: Sequence[str]) -> str:
-    for each in values:
-        if each in text:
-            text = text.replace(each, HIDDEN)
-    return text
-
-
-def _scrubbed(value: Any, values: Sequence[str]) -> Any:
-    if type(value) is str:
-        return _scrubbed_text(value, values)
-    if isinstance(value, Mapping):
-        return {_scrubbed_text(name, values): _scrubbed(member, values) for name, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_scrubbed(element, values) for element in value]
-    return value
