@@ -33,6 +33,7 @@ class Alive:
             "gateways": self.gateways,
             "workers": self.policies,
             "alert rules": self.rules,
+            "traces": self.traces,
         }
         return [(name, await self._until(name, check)) for name, check in checks.items()]
 
@@ -87,9 +88,10 @@ class Alive:
         return f"{len(rules)} loaded" if rules and not any(rule["health"] == "err" for rule in rules) else None
 
     async def traces(self) -> str | None:
-        """The collector has passed on spans of the gateway."""
+        """The collector has passed on spans of all that export some."""
         services = self.spans()
-        if not services["admission-gateway"]:
+        named = {service.environment.get("OTEL_SERVICE_NAME") for service in self._running.services} - {None}
+        if services.keys() < named:
             return None
         return ", ".join(f"{count} spans of {name}" for name, count in services.items())
 

@@ -58,7 +58,7 @@ class Machine:
         network = _free_network(services)
         self.addresses = {service.name: f"127.0.{network}.{number}" for number, service in enumerate(services, 1)}
         names = "|".join(sorted(map(re.escape, self.addresses), key=len, reverse=True))
-        self._named = re.compile(rf"(?<![\w.-])({names})(?=:\d)|^({names})$")
+        self._named = re.compile(rf"(?<![\w.-])({names})(?=:\d)")
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
 
@@ -71,7 +71,11 @@ class Machine:
         program = service.entrypoint or tuple(map(str, PROGRAMS[service.image]))
         first, *rest = (*program, *service.command)
         first = _REDIS if first == "redis-server" else first.replace(_VENV, str(self._venv))
-        return [first, *(self._local(service, word) for word in rest), *_FURTHER.get(service.name, ())]
+        return [
+            first,
+            *(self.addresses.get(word, self._local(service, word)) for word in rest),
+            *_FURTHER.get(service.name, ()),
+        ]
 
     def environment(self, service: Service) -> dict[str, str]:
         """Variables besides ours."""
