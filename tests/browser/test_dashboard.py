@@ -55,6 +55,28 @@ def test_a_denial_says_who_and_why(gateway, open_dashboard):
         assert text in report.inner_text()
 
 
+def test_the_uid_of_a_denial_leads_to_its_review(gateway, open_dashboard):
+    """Into the search field with it; from there to the other decisions about the same request."""
+    uids = [gateway.send(example("7"), phase=phase, name="asked-about")["uid"] for phase in ("mutate", "validate")]
+    dashboard = open_dashboard(gateway)
+    page = dashboard.page
+    page.get_by_label("Search").fill(uids[1])
+    dashboard.row("asked-about").get_by_role("link").click()
+    dashboard.has("Other decisions about the same request")
+    page.locator(".review li a").first.click()
+    page.get_by_text(uids[0]).wait_for()
+    assert page.locator(".object").count() == 1
+
+
+def test_a_review_that_is_not_retained(gateway, open_dashboard):
+    """The page says what was searched; the list offers to look for a uid that it does not have."""
+    dashboard = open_dashboard(gateway, expected=["404"])
+    uid = "00000000-0000-4000-8000-000000000000"
+    dashboard.page.get_by_label("Search").fill(uid)
+    dashboard.page.get_by_role("link", name=f"Open the review {uid}").click()
+    dashboard.has(f'no decision of review "{uid}" is retained')
+
+
 def test_filters_survive_a_reload_and_the_way_back(gateway, open_dashboard):
     """They stand in the address."""
     dashboard = open_dashboard(gateway)

@@ -45,7 +45,7 @@ async function readOnce(on, connected) {
   const abort = new AbortController();
   let timer = setTimeout(() => abort.abort(), SILENCE);
   try {
-    const reader = (await request("live", abort.signal)).body.pipeThrough(new TextDecoderStream()).getReader();
+    const reader = (await request("api/live", abort.signal)).body.pipeThrough(new TextDecoderStream()).getReader();
     connected();
     let buffer = "";
     for (;;) {

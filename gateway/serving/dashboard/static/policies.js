@@ -130,7 +130,7 @@ export function show(main) {
 
   async function poll() {
     try {
-      records = [...records, { ...(await read("policies")), at: performance.now() / 1000 }].slice(-KEPT);
+      records = [...records, { ...(await read("api/policies")), at: performance.now() / 1000 }].slice(-KEPT);
       failed = "";
     } catch (error) {
       failed = `The numbers are not up to date: ${error.message}`;

@@ -168,11 +168,15 @@ function objectLines(object, decision, writers) {
   ];
 }
 
+/** The review of a decision, as the list of reviews has it. */
+function reviewOf({ request }) {
+  return { ...request, resource: [request.resource?.resource, request.subResource].filter(Boolean).join("/"), group: request.resource?.group };
+}
+
 function one({ decision, object }) {
   const writers = writersOf(decision);
-  const review = { ...decision.request, resource: [decision.request.resource?.resource, decision.request.subResource].filter(Boolean).join("/"), group: decision.request.resource?.group };
   return [
-    el("h2", {}, subject(review), " ", badge(decision.outcome)),
+    el("h2", {}, subject(reviewOf(decision)), " ", badge(decision.outcome)),
     summary(decision),
     reports(decision),
     el("h3", {}, "Where the time went"),
@@ -184,14 +188,52 @@ function one({ decision, object }) {
   ];
 }
 
+function related(decisions) {
+  const item = (decision) =>
+    el(
+      "li",
+      {},
+      el("a", { href: address({ page: "review", uid: decision.uid }) }, `${decision.time}, ${decision.phase}${decision.entry ? `, entry ${decision.entry}` : ""}`),
+      " ",
+      badge(decision.outcome),
+      decision.changedBy.length ? ` ${counted(decision.changedBy.length, "changed field")}` : "",
+    );
+  return decisions.length ? [el("h3", {}, "Other decisions about the same request"), el("ul", {}, decisions.map(item))] : [];
+}
+
+const nodes = (parts) => parts.flat(Infinity).filter(Boolean);
+
+/**
+ * Show the reviews of a uid: those of this process with their objects, else the decisions of other processes and
+ * replicas, which /explain finds. It also finds the decisions that are related to them.
+ */
+async function fill(area, uid) {
+  const explaining = read(`../explain/${encodeURIComponent(uid)}`).catch((error) => error);
+  let reviews;
+  try {
+    reviews = (await read(`api/reviews/${encodeURIComponent(uid)}`)).reviews;
+  } catch {
+    const explained = await explaining;
+    if (explained instanceof Error) throw explained;
+    reviews = explained.decisions.map((decision) => ({ decision, object: null }));
+  }
+  area.append(...nodes(reviews.map(one)));
+  const explained = await explaining;
+  if (!(explained instanceof Error)) area.append(...nodes(related(explained.related)));
+}
+
 /** Show the page. Returns a function that ends it. */
 export function show(main) {
   const { uid = "" } = parameters();
-  const back = el("p", {}, el("a", { href: address({}), click: (event) => { if (history.length > 1) { event.preventDefault(); event.stopPropagation(); history.back(); } } }, "← All reviews"));
+  const goBack = (event) => {
+    if (history.length < 2) return;
+    event.preventDefault();
+    event.stopPropagation();
+    history.back();
+  };
   const area = el("div", { class: "review", "aria-busy": "true" });
-  main.append(back, area);
-  read(`reviews/${encodeURIComponent(uid)}`)
-    .then(({ reviews }) => area.append(...reviews.flatMap(one).flat(Infinity).filter(Boolean)))
+  main.append(el("p", {}, el("a", { href: address({}), click: goBack }, "← All reviews")), area);
+  fill(area, uid)
     .catch((error) => area.append(el("h2", {}, "Review"), el("p", { role: "alert" }, error.message)))
     .finally(() => area.removeAttribute("aria-busy"));
   return () => {};

@@ -12,6 +12,9 @@ const WINDOW = 10;
 const OUTCOMES = [["", "all outcomes"], ["allowed", "allowed"], ["denied", "denied"], ["failed", "failed"], ["failed-open", "failed open"]];
 const PHASES = [["", "both phases"], ["mutating", "mutating"], ["validating", "validating"]];
 
+// A uid of the API server's: it may be of a review that is not in the list any more.
+const UID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
 /** What a review is about: pods team-a/web. */
 export function subject(review) {
   const place = [review.namespace, review.name].filter(Boolean).join("/");
@@ -71,6 +74,7 @@ export function show(main) {
   const list = body.querySelector("tbody");
   const words = el("p", { class: "figures" });
   const count = el("p", { class: "muted", role: "status" });
+  const older = el("p", {});
   const rate = rateChart(() => store.numbers);
   const scatter = durationChart(() => store.reviews.slice(0, MOST_ROWS));
   let paused = false;
@@ -92,6 +96,8 @@ export function show(main) {
       if (each === next) next = each.nextSibling;
       else list.insertBefore(each, next);
     }
+    const { q = "" } = parameters();
+    older.replaceChildren(...(!chosen.length && UID.test(q) ? [el("a", { href: address({ page: "review", uid: q }) }, `Open the review ${q}`)] : []));
     const left = store.skipped ? `; ${counted(store.skipped, "review")} not listed, because there are too many` : "";
     count.textContent = store.reviews.length
       ? `${chosen.length} of ${counted(store.reviews.length, "recent review")} shown${left}.`
@@ -128,6 +134,7 @@ export function show(main) {
       pause,
     ),
     count,
+    older,
     body,
   );
   rate.mount();

@@ -20,14 +20,14 @@ export function hasToken() {
   return sessionStorage.getItem(KEY) !== null;
 }
 
-/** The response at a path below api/. Throws TokenNeeded, or an Error with the gateway's words. */
+/** The response at a path, relative to the page. Throws TokenNeeded, or an Error with the gateway's words. */
 export async function request(path, signal) {
   const token = sessionStorage.getItem(KEY);
   const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
   // Of a gateway with several processes: ?process=N in the address of the page.
   const process = new URLSearchParams(location.search).get("process");
   const query = process === null ? "" : `?process=${encodeURIComponent(process)}`;
-  const response = await fetch(`api/${path}${query}`, { headers, signal, cache: "no-store", credentials: "omit" });
+  const response = await fetch(`${path}${query}`, { headers, signal, cache: "no-store", credentials: "omit" });
   if (response.status === 401) throw new TokenNeeded();
   if (!response.ok) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
   return response;
