@@ -8,12 +8,12 @@ from tests.integration.process import WAIT_SECONDS, Lines
 
 
 class WorkerProcess:
-    """``python ARGUMENTS``, which listens at ``target``. It ends when we do."""
+    """``python ARGUMENTS``, or another ``program``, which listens at ``target``. It ends when we do."""
 
-    def __init__(self, target, *arguments):
+    def __init__(self, target, *arguments, program=(sys.executable,)):
         self.target = target
         self._process = subprocess.Popen(
-            [sys.executable, *arguments, "--listen", self.target],
+            [*program, *arguments, "--listen", self.target],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
