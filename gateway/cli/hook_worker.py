@@ -7,12 +7,13 @@ file or the cluster's credentials cannot be read, or wrong usage.
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gateway.cli.options import chosen_limits
 from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
+from gateway.cli.trace_options import chosen_traces
 from gateway.cluster.client import KubernetesClient
 from gateway.cluster.errors import KubeconfigError
 from gateway.hooks.server.handlers import UnservedError, serve_hooks
@@ -20,6 +21,10 @@ from gateway.hooks.source.directory import HookDirectory
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration
 from gateway.transports.limits import TransportLimits
+
+if TYPE_CHECKING:
+    from gateway.telemetry.traces.provider import SpanProvider
+    from gateway.telemetry.traces.settings import TraceSettings
 
 
 def run(
@@ -33,6 +38,7 @@ def run(
     **limits: Any,
 ) -> None:
     """See the command."""
+    traces = chosen_traces(limits)
     (chosen,) = chosen_limits(limits, TransportLimits)
     in_cluster = cluster or kubeconfig is not None
     if in_cluster and objects:
@@ -51,9 +57,15 @@ def run(
         raise SystemExit(WRONG_CONFIGURATION)
     arguments = [*(("--listen", listen) if listen is not None else ()), *flags]
     try:
-        serve_hooks(configuration, chosen, arguments, client)
+        serve_hooks(configuration, chosen, arguments, client, None if traces is None else _spans(traces))
     except UnservedError as error:
         fail(str(error), WRONG_CONFIGURATION)
+
+
+def _spans(settings: "TraceSettings") -> "SpanProvider":
+    from gateway.telemetry.traces.provider import SpanProvider  # noqa: PLC0415 - needs OpenTelemetry, which is an extra
+
+    return SpanProvider(settings)
 
 
 def _client(kubeconfig: Path | None) -> KubernetesClient:

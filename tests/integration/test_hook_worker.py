@@ -3,20 +3,25 @@
 import asyncio
 import base64
 import json
+import os
 import re
 import signal
 import subprocess
 
 import pytest
 
+from gateway.telemetry.traces.settings import trace_settings
 from tests.hooks.scripts import RULES, answering, bash_hook, gone, needs_jq, pid_in, python_hook, until
-from tests.integration.client import message
+from tests.integration.client import message, post
 from tests.integration.process import COMMAND, WAIT_SECONDS, Lines
 from tests.integration.running import configuration, policy, source
+from tests.otlp_receiver import otlp_grpc
 from tests.traffic import recording
 
 pytestmark = pytest.mark.workers
 
+POD = recording("pod-create.1v").body
+CALL = "admission.worker.v1.Worker/Review"
 VALIDATE = message(recording("pod-create.1v"))
 MUTATE = message(recording("pod-create.0m"))
 
@@ -358,3 +363,49 @@ async def test_a_worker_stopped_during_a_description_leaves_no_process(hook_work
     process.send_signal(number)
     assert process.wait(WAIT_SECONDS) == 0
     await gone(pid)
+
+
+# ------------------------------------------------------------------------------------------------------- traces
+
+SHOW_TRACE = """
+answer = {"allowed": False, "message": os.environ["TRACEPARENT"] + " " + os.environ["TRACESTATE"]}
+json.dump(answer, open(os.environ["ADMISSION_RESPONSE_PATH"], "w"))
+"""
+TRACE_HEADERS = (("traceparent", f"00-{'a' * 32}-{'b' * 16}-01"), ("tracestate", "a=1"))
+
+
+async def test_a_hook_goes_on_with_the_span_of_its_call(gateway, tmp_path):
+    """In the gateway's own process the call is the span."""
+    path = python_hook(tmp_path, SHOW_TRACE)
+    with otlp_grpc() as (url, received):
+        traces = trace_settings({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_BSP_SCHEDULE_DELAY": "50"}, endpoint=url)
+        async with gateway(of_hook(tmp_path, path.name), traces=traces) as served:
+            answered = await served.send(post(POD, "/validate?timeout=30s", *TRACE_HEADERS))
+            await until(lambda: received.named("run hook.py"))
+    (call,) = received.named("run hook.py")
+    assert answered.response["status"]["message"].endswith(f"00-{'a' * 32}-{call.span_id}-01 a=1")
+
+
+async def test_a_hook_of_hook_worker_goes_on_with_the_workers_span(gateway, hook_worker, tmp_path, monkeypatch):
+    """The hook's parent is the span of hook-worker, whose parent is the gateway's call."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    python_hook(tmp_path / "hooks", SHOW_TRACE)
+    with otlp_grpc() as (url, received):
+        process = await asyncio.to_thread(hook_worker, tmp_path / "hooks", "--traces-endpoint", url)
+        traces = trace_settings(os.environ, endpoint=url)
+        async with gateway(of_worker(process), traces=traces) as served:
+            answered = await served.send(post(POD, "/validate?timeout=30s", *TRACE_HEADERS))
+            await until(lambda: received.named(f"admission.worker/{IDS['validating']}") and received.named(CALL))
+    (call,), (worked,) = received.named(CALL), received.named(f"admission.worker/{IDS['validating']}")
+    assert (worked.service, worked.parent_id) == ("admission-gateway-hook-worker", call.span_id)
+    assert answered.response["status"]["message"].endswith(f"00-{'a' * 32}-{worked.span_id}-01 a=1")
+
+
+async def test_without_exporting_a_hook_gets_the_gateways_call(gateway, hook_worker, tmp_path):
+    """hook-worker without --traces-endpoint passes on what it gets."""
+    python_hook(tmp_path / "hooks", SHOW_TRACE)
+    process = await asyncio.to_thread(hook_worker, tmp_path / "hooks")
+    async with gateway(of_worker(process)) as served:
+        answered = await served.send(post(POD, "/validate?timeout=30s", *TRACE_HEADERS))
+    assert answered.response["status"]["message"].endswith(f"{TRACE_HEADERS[0][1]} a=1")

@@ -5,14 +5,15 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.options import limit_options, option
+from gateway.cli.options import SectionedCommand, limit_options, option
+from gateway.cli.trace_options import endpoint_option
 from gateway.transports.limits import TransportLimits
 
 _DIRECTORY: Final = click.Path(path_type=Path, exists=True, file_okay=False)
 _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_seconds", "hook_snapshot_bytes"})
 
 
-@click.command("hook-worker", context_settings={"ignore_unknown_options": True})
+@click.command("hook-worker", cls=SectionedCommand, context_settings={"ignore_unknown_options": True})
 @option("--hooks-dir", type=_DIRECTORY, required=True, help="Directory of hooks, as for serve.")
 @option(
     "--objects",
@@ -36,6 +37,7 @@ _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_
     metavar="ADDRESS",
     help="Address to listen on: HOST:PORT or unix:PATH.  [default: 127.0.0.1:50051]",
 )
+@endpoint_option
 @limit_options(TransportLimits, names=_HOOK_LIMITS)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS OF A WORKER]...")
 def hook_worker(hooks_dir: Path, listen: str | None, flags: tuple[str, ...], **values: Any) -> None:

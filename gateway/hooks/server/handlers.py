@@ -12,7 +12,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Optional
 
 import structlog
 
@@ -31,6 +31,9 @@ from gateway.policies.model import Configuration, Phase
 from gateway.policies.names import dns_label
 from gateway.transports.limits import TransportLimits
 
+if TYPE_CHECKING:
+    from gateway.telemetry.traces.provider import SpanProvider
+
 _DIGITS: Final = 16
 
 
@@ -43,6 +46,7 @@ def serve_hooks(
     limits: TransportLimits,
     arguments: Sequence[str],
     client: KubernetesClient | None = None,
+    spans: Optional["SpanProvider"] = None,
 ) -> NoReturn:
     """Serve the hooks of a configuration until a signal stops the process, and exit.
 
@@ -51,6 +55,7 @@ def serve_hooks(
         limits: of the hooks.
         arguments: flags of a worker's command.
         client: of the cluster that snapshots are taken from, not connected; None: they are made from documents.
+        spans: exports the spans of calls; None: none are made.
 
     Raises:
         UnservedError: a hook cannot be described, or a binding's name cannot be a policy's.
@@ -68,6 +73,7 @@ def serve_hooks(
         hooks=hooks,
         warnings=[str(warning) for warning in configuration.warnings],
         cluster=cluster,
+        spans=spans,
     )
     bindings: dict[str, str] = {}
     for policy in (*configuration.mutating, *configuration.validating):

@@ -13,7 +13,7 @@ import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, Optional
 
 import structlog
 
@@ -22,6 +22,9 @@ from admission_worker.certificates import Tls
 from gateway.hooks.execution.description import HookDescription
 from gateway.hooks.execution.hook_file import stamp
 from gateway.hooks.server.hook_cluster import HookCluster
+
+if TYPE_CHECKING:
+    from gateway.telemetry.traces.provider import SpanProvider
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -40,6 +43,7 @@ class HookServer(Worker):
         hooks: by path; it stops when one of them changes.
         warnings: logged when it listens.
         cluster: where its snapshots come from; None: it has none.
+        spans: exports the spans of its calls; None: none are made.
     """
 
     def __init__(
@@ -49,11 +53,13 @@ class HookServer(Worker):
         hooks: Mapping[Path, HookDescription],
         warnings: Sequence[str],
         cluster: HookCluster | None = None,
+        spans: Optional["SpanProvider"] = None,
     ) -> None:
         super().__init__(NAME, version=version)
         self._hooks = hooks
         self._warnings = warnings
         self._cluster = cluster
+        self._spans = spans
         self._is_stopping = False
 
     @asynccontextmanager
@@ -74,12 +80,16 @@ class HookServer(Worker):
                 _LOG.warning(warning)
             if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as after nohup
                 asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._stop, "SIGHUP received; stopping")
+            if self._spans is not None:
+                self._spans.start()
             watching = asyncio.create_task(self._watch())
             try:
                 yield found
             finally:
                 self._is_stopping = True
                 watching.cancel()
+                if self._spans is not None:
+                    await self._spans.stop()
 
     async def _watch(self) -> None:
         # Files change without an event that could be waited for.

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from gateway.telemetry.traces.settings import TraceSettings
-from gateway.telemetry.traces.span import Span
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+
     from gateway.telemetry.traces.otlp import LastMessage
+    from gateway.telemetry.traces.span import Span
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -49,7 +51,7 @@ class SpanExport:
         self._settings = settings
         self._service = service
         self._count = count
-        self._queue: deque[Span] = deque()
+        self._queue: deque[Span | ReadableSpan] = deque()
         self._due = threading.Event()
         self._is_stopping = False
         self._ends = 0.0
@@ -69,7 +71,7 @@ class SpanExport:
         _LOG.info("traces are exported", endpoint=self._settings.shown_endpoint, protocol=self._settings.protocol)
         self._thread.start()
 
-    def put(self, spans: Sequence[Span]) -> None:
+    def put(self, spans: "Sequence[Span | ReadableSpan]") -> None:
         """Queue spans; those that do not fit are dropped. Called in the loop."""
         queue, batches = self._queue, self._settings.batches
         room = max(batches.queue_spans - len(queue), 0)
@@ -130,7 +132,7 @@ class SpanExport:
             return False
         return True
 
-    def _export(self, spans: list[Span]) -> None:
+    def _export(self, spans: "list[Span | ReadableSpan]") -> None:
         is_exported, why = False, ""
         if self._exporter is not None or self._begin():
             try:

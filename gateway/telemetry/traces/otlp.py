@@ -76,10 +76,11 @@ def resource_of(service: str) -> Resource:
     return Resource({name: text for name, text in own.items() if text}).merge(OTELResourceDetector().detect())
 
 
-def exported(exporter: SpanExporter, spans: Sequence[Span], resource: Resource) -> bool:
+def exported(exporter: SpanExporter, spans: Sequence[Span | ReadableSpan], resource: Resource) -> bool:
     """Export spans, with the exporter's own retries and timeout. Returns whether the receiver has them."""
     scope = InstrumentationScope(_SCOPE, resource.attributes.get("service.version"))  # type: ignore[arg-type]
-    return exporter.export([_readable(span, resource, scope) for span in spans]) is SpanExportResult.SUCCESS
+    made = [_readable(span, resource, scope) if isinstance(span, Span) else span for span in spans]
+    return exporter.export(made) is SpanExportResult.SUCCESS
 
 
 def _readable(span: Span, resource: Resource, scope: InstrumentationScope) -> ReadableSpan:
