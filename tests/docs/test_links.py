@@ -24,7 +24,12 @@ FOREIGN = {
     "amtool": {"--comment", "--duration"},
     "cargo": {"--release"},
     "curl": {"--cacert", "--data-binary"},
-    "kube-apiserver": {"--admission-control-config-file", "--feature-gates", "--max-mutating-requests-inflight"},
+    "kube-apiserver": {
+        "--admission-control-config-file",
+        "--feature-gates",
+        "--max-mutating-requests-inflight",
+        "--tracing-config-file",
+    },
     "benchmarks": {"--seconds", "--rounds", "--against"},
     "docker": {"--build", "--file", "--platform", "--push", "--tag", "--volumes"},
     "etcd": {"--max-request-bytes"},
