@@ -17,6 +17,7 @@ from gateway.telemetry.table import (
     PROCESS_CPU,
     PROCESS_RESIDENT_MEMORY,
     REGISTRATION_STATE,
+    TRACE_SPANS,
     WEBHOOK_PROBE_SUCCESS,
 )
 
@@ -49,9 +50,10 @@ REPLICAS: Final = Row(
             "ops",
             {
                 "log lines": rate(LOG_LINES_DROPPED),
+                "spans {{result}}": rate(TRACE_SPANS, "result", result="dropped|failed") + " > 0",
                 "decisions {{output}} {{reason}}": rate(DECISIONS_DROPPED, "output", "reason") + " > 0",
             },
-            "Log lines and decisions that were not written, because what takes them is slow, full or away.",
+            "Log lines, decisions and spans that were not written, because what takes them is slow, full or away.",
         ),
         graph(
             "Connections",

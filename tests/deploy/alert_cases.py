@@ -32,6 +32,7 @@ from gateway.telemetry.table import (
     REGISTRATION_STATE,
     REVIEWS,
     REVIEWS_CANCELED,
+    TRACE_SPANS,
     WEBHOOK_CERTIFICATE_EXPIRATION,
     WEBHOOK_PROBE_SUCCESS,
     WORKER_CONNECTIONS,
@@ -164,6 +165,11 @@ CASES = {
         fires=[series(DECISIONS_DROPPED, UP, output="log", reason="full")],
         silent=[series(DECISIONS_DROPPED, UP, output="log", reason="shutdown")],
         labels={"job": "gateway", "output": "log", "reason": "full"},
+    ),
+    "AdmissionSpansLost": Case(
+        fires=[series(TRACE_SPANS, UP, result="failed")],
+        silent=[series(TRACE_SPANS, UP, result="exported"), series(TRACE_SPANS, NEVER, result="failed")],
+        labels={"job": "gateway", "result": "failed"},
     ),
     "AdmissionTlsHandshakesFail": Case(fires=[_rejected("tls", UP)], silent=[_rejected("hangup", UP)]),
     "AdmissionGatewayInternalError": Case(
