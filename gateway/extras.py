@@ -10,7 +10,7 @@ NEEDS_CLUSTER_EXTRA: Final = "needs the extra: pip install 'admission-gateway[cl
 """The same, for what talks to the Kubernetes API."""
 
 NEEDS_OPENTELEMETRY_EXTRA: Final = "needs the extra: pip install 'admission-gateway[opentelemetry]'"
-"""The same, for what exports traces."""
+"""The same, for what exports traces and the decision log by OTLP."""
 
 
 def has_redis_extra() -> bool:

@@ -9,8 +9,9 @@ from click.core import ParameterSource
 from gateway.caching.limits import CacheLimits
 from gateway.cli.hook_options import Server, chosen_hooks, chosen_registration, chosen_server, require_policies
 from gateway.cli.options import chosen_limits
-from gateway.cli.trace_options import chosen_traces
+from gateway.cli.trace_options import chosen_traces, has_exporters
 from gateway.cli.transport_options import chosen_transport_config
+from gateway.extras import NEEDS_OPENTELEMETRY_EXTRA
 from gateway.patching.limits import PatchLimits
 from gateway.serving.limits import Limits
 from gateway.serving.settings import RegistrationSettings, Settings
@@ -50,6 +51,8 @@ def chosen_settings(policies: tuple[Path, ...], values: dict[str, Any]) -> tuple
         raise click.UsageError("--seal-key-file requires --redis: it encrypts entries in Redis")
     if (values["recording_dir"] is None) != (values["recording_key_file"] is None):
         raise click.UsageError("--recording-dir and --recording-key-file require each other: recordings are encrypted")
+    if values["decision_log"] == "otlp" and not has_exporters():
+        raise click.UsageError(f"--decision-log otlp {NEEDS_OPENTELEMETRY_EXTRA}")
     settings = Settings(
         listen=_listen(values, server),
         admin_listen=values["admin_listen"],

@@ -64,7 +64,7 @@ def chosen_traces(values: dict[str, Any]) -> Optional["TraceSettings"]:
     from gateway.telemetry.traces.settings import trace_settings  # noqa: PLC0415 - only if there may be traces
 
     settings = trace_settings(os.environ, endpoint=endpoint, ratio=ratio, slow_seconds=slow_seconds)
-    if settings is None or _has_exporters():
+    if settings is None or has_exporters():
         return settings
     if endpoint is not None:
         raise click.UsageError(f"--traces-endpoint {NEEDS_OPENTELEMETRY_EXTRA}")
@@ -80,7 +80,8 @@ def _is_url(text: str) -> bool:
         return False
 
 
-def _has_exporters() -> bool:
+def has_exporters() -> bool:
+    """Whether what exports by OTLP is installed."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ImportError:

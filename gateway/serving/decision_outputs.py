@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gateway.serving.review_handler import DecisionObserver
 
 NONE: Final = "none"
+OTLP: Final = "otlp"
 STDOUT: Final = "stdout"
 
 
@@ -65,6 +66,11 @@ class DecisionOutputs:
 
 
 def _sink(destination: str) -> Sink:
+    if destination == OTLP:
+        # It takes as long to import as half of the rest.
+        from gateway.telemetry.otlp_logs import OtlpSink  # noqa: PLC0415
+
+        return OtlpSink()
     if destination == STDOUT:
         return DescriptorSink(sys.__stdout__.fileno() if sys.__stdout__ else 1, "standard output")
     return FileSink(Path(destination))

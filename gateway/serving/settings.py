@@ -87,7 +87,7 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     seal_key_file: Path | None = None
     """The keys that seal entries in Redis; None: a key of this process, so that no replicas share verdicts."""
     decision_log: str = "none"
-    """``stdout``, ``none``, or the path of a file."""
+    """``stdout``, ``otlp``, ``none``, or the path of a file."""
     decision_log_level: LogLevel = LogLevel.DENIED
     recording_dir: Path | None = None
     """Where reviews are recorded; None: nowhere. It needs ``recording_key_file``."""

@@ -163,10 +163,10 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 )
 @option(
     "--decision-log",
-    metavar="stdout|none|FILE",
+    metavar="stdout|otlp|none|FILE",
     default="stdout",
     section=_RECORDS,
-    help="Where decisions are logged, one line of JSON each. A file is rotated.",
+    help="Where decisions are logged, one line of JSON each; otlp: by OpenTelemetry's variables. A file is rotated.",
 )
 @option(
     "--decision-log-level",

@@ -85,7 +85,7 @@ def trace_settings(
         return None
     signal = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
     shown = endpoint or signal or environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-    protocol = _protocol(environment, shown, warnings)
+    protocol = otlp_protocol(environment, "TRACES", shown, warnings)
     url = endpoint or ""
     if url and protocol == HTTP:
         # "the base URL ... v1/traces relative to this"
@@ -120,8 +120,9 @@ def _is_on(environment: Mapping[str, str], warnings: list[str], *, flag: bool) -
     return "otlp" in exporters
 
 
-def _protocol(environment: Mapping[str, str], endpoint: str, warnings: list[str]) -> str:
-    for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+def otlp_protocol(environment: Mapping[str, str], signal: str, endpoint: str, warnings: list[str]) -> str:
+    """The protocol of OTLP for ``signal``, such as TRACES, which is exported to ``endpoint``."""
+    for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         text = environment.get(name, "").strip()
         if text in {GRPC, HTTP}:
             return text
