@@ -2,6 +2,7 @@
 
 The admin listener's pages, except those for probes and Prometheus, need a token of ``--admin-token-file``. Without that
 flag, clients on the same machine may call them: the listener is plain HTTP, and may be open to a cluster's probes.
+The dashboard's page, in which a user enters the token, is open too; its data are not.
 """
 
 from ipaddress import IPv6Address, ip_address
@@ -24,6 +25,9 @@ from gateway.serving.settings import Settings
 from gateway.telemetry.events import Events
 
 _LOG: Final = structlog.get_logger(__name__)
+
+DASHBOARD: Final = "/ui"
+_DASHBOARD_DATA: Final = f"{DASHBOARD}/api/"
 
 _OPEN_TO_ALL: Final = (
     "every client that reaches this address can call the policies; set --client-ca, --bearer-token-file, "
@@ -67,8 +71,10 @@ class AdminAccess:
 
     def require(self, request: web.BaseRequest, path: str) -> None:
         """Raise Refused unless the client may call this page."""
+        if path.startswith(_DASHBOARD_DATA) and _is_from_another_site(request):
+            raise Refused(Refusal.FORBIDDEN, f"{quote(path)} is for the dashboard's own page; open {DASHBOARD}/")
         if self._tokens is not None:
-            if not presents(request, [self._tokens]):
+            if not _is_where_tokens_are_entered(path) and not presents(request, [self._tokens]):
                 text = f"{quote(path)} needs a token of --admin-token-file, as Authorization: Bearer"
                 raise Refused(Refusal.UNAUTHENTICATED, text, challenge=ADMIN_CHALLENGE)
         elif not is_loopback(request.remote) or not _is_own_page(request):
@@ -78,10 +84,15 @@ class AdminAccess:
             )
             raise Refused(Refusal.FORBIDDEN, text)
 
-    def require_to_log_in(self, request: web.BaseRequest, path: str) -> None:
-        """Raise Refused unless the client may load the page in which a user enters the token."""
-        if self._tokens is None:
-            self.require(request, path)
+
+def _is_where_tokens_are_entered(path: str) -> bool:
+    """Whether a path is of the dashboard's page, which holds no data: there a user enters the token."""
+    return f"{path}/".startswith(f"{DASHBOARD}/") and not path.startswith(_DASHBOARD_DATA)
+
+
+def _is_from_another_site(request: web.BaseRequest) -> bool:
+    """Whether a browser says that a page of another origin has made the request, as an image, which has no Origin."""
+    return request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}
 
 
 def _is_own_page(request: web.BaseRequest) -> bool:

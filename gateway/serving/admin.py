@@ -2,8 +2,7 @@
 
 It is plain HTTP, on loopback by default.
 
-The first three are open to every client, any other path only to those that ``access`` lets in. (The dashboard's page,
-which holds no data, is where a user enters the token.)
+The first three are open to every client, any other path only to those that ``access`` lets in.
 
 The format is that of Kubernetes' components: ``ok``; with ``?verbose``, or if a check fails, one line for each check
 (``[+]config ok``, ``[-]certificates failed: why``) and a summary line. A check that passes may have a note
@@ -23,7 +22,7 @@ import structlog
 
 from gateway.serving import web
 from gateway.serving.acceptor import listening_sockets
-from gateway.serving.access import AdminAccess
+from gateway.serving.access import DASHBOARD, AdminAccess
 from gateway.serving.connection import Connection, Connections
 from gateway.serving.limits import Limits
 from gateway.serving.metrics_page import PATH as METRICS
@@ -52,11 +51,7 @@ GuardedPage = Callable[[web.BaseRequest], Awaitable[web.Response]]
 
 
 class Dashboard(Protocol):
-    """Answers all requests below ``root``, and checks by itself who may read what."""
-
-    @property
-    def root(self) -> str:
-        """The path of the pages, without a slash at its end."""
+    """Answers all requests below ``/ui``."""
 
     async def answer(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         """The answer. Raises Refused."""
@@ -130,11 +125,10 @@ class AdminListener:
         return response
 
     async def _respond(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
-        dashboard = self._dashboard
-        if dashboard is not None and f"{path}/".startswith(f"{dashboard.root}/"):
-            return await dashboard.answer(request, path)
         if path not in _OPEN:
             self._access.require(request, path)
+        if self._dashboard is not None and f"{path}/".startswith(f"{DASHBOARD}/"):
+            return await self._dashboard.answer(request, path)
         return await self._answer(request, path)
 
     def _page_at(self, path: str) -> GuardedPage | None:
@@ -146,7 +140,7 @@ class AdminListener:
         if guarded is not None:
             return await guarded(request)
         if path not in _OPEN:
-            known = [*_OPEN, *self._pages, *([] if self._dashboard is None else [f"{self._dashboard.root}/"])]
+            known = [*_OPEN, *self._pages, *([] if self._dashboard is None else [f"{DASHBOARD}/"])]
             return answer(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(known)}")
         if request.method not in {"GET", "HEAD"}:
             return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")

@@ -181,7 +181,6 @@ class Gateway:
                 EXPLAIN: self.explanations.page,
             },
             dashboard=make_dashboard(
-                access=self._access.admin,
                 metrics=self.metrics,
                 retained=self.explanations.memory,
                 loaded=lambda: self._loaded,

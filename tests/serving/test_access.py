@@ -13,7 +13,7 @@ from gateway.serving.settings import Settings
 from gateway.telemetry.metrics import Metrics
 
 OPEN = ("/livez", "/readyz", "/metrics")
-GUARDED = ("/purge", "/explain/1", "/ui/", "/", "/livez/", "/LIVEZ", "//livez", "/nothing")
+GUARDED = ("/purge", "/explain/1", "/ui/api/live", "/uix", "/", "/livez/", "/LIVEZ", "//livez", "/nothing")
 
 
 @pytest.fixture

@@ -50,7 +50,6 @@ class Served:
         access = AdminAccess(None if tokens is None else CredentialFile(tokens, ADMIN_TOKENS))
         self.stream = LiveStream(self.events, self.metrics, interval=0.005)
         pages = DashboardPages(
-            access,
             self.stream,
             policies=self.policies,
             reviews=lambda uid: [{"uid": uid}] if uid == "known" else [],

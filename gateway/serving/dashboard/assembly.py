@@ -6,7 +6,6 @@ from typing import Any
 
 from gateway.engine.decision import Decision
 from gateway.review.request import ReviewError
-from gateway.serving.access import AdminAccess
 from gateway.serving.dashboard.gateway_state import GatewayState, HealthCheck
 from gateway.serving.dashboard.live_data import LiveEvents
 from gateway.serving.dashboard.live_stream import LiveStream
@@ -21,7 +20,6 @@ from gateway.telemetry.redaction import Redaction
 
 def make_dashboard(
     *,
-    access: AdminAccess,
     metrics: Metrics,
     retained: RetainedDecisions,
     loaded: Callable[[], LoadedConfiguration],
@@ -31,7 +29,6 @@ def make_dashboard(
     """The dashboard.
 
     Args:
-        access: checks who may see it.
         metrics: of this process.
         retained: the decisions that it shows.
         loaded: the configuration in force.
@@ -40,7 +37,6 @@ def make_dashboard(
     """
     state = GatewayState(loaded=loaded, checks=checks, rejected=rejected, metrics=metrics, process=token_hex(8))
     return DashboardPages(
-        access,
         LiveStream(LiveEvents(state, RecentReviews(retained), metrics), metrics),
         policies=PolicyStatistics(loaded, metrics).read,
         reviews=lambda uid: [review_details(each) for each in retained.find(uid)],

@@ -24,12 +24,11 @@ from typing import Any, Final
 import msgspec
 
 from gateway.serving import web
-from gateway.serving.access import AdminAccess
+from gateway.serving.access import DASHBOARD
 from gateway.serving.dashboard.live_stream import LiveStream
 from gateway.serving.dashboard.static_files import HEADERS, file_page
 from gateway.serving.refusals import Refusal, Refused, answer, line, quote
 
-ROOT: Final = "/ui"
 _DATA: Final = "api/"
 _REVIEW: Final = "api/reviews/"
 
@@ -38,7 +37,6 @@ class DashboardPages:
     """Answers requests for the dashboard.
 
     Args:
-        access: checks who may see the data.
         stream: the live stream.
         policies: the numbers of all policies, as JSON.
         reviews: the reviews with a uid; none if they are not known (any more).
@@ -46,40 +44,32 @@ class DashboardPages:
 
     def __init__(
         self,
-        access: AdminAccess,
         stream: LiveStream,
         *,
         policies: Callable[[], Awaitable[bytes]],
         reviews: Callable[[str], list[dict[str, Any]]],
     ) -> None:
-        self._access = access
         self._stream = stream
         self._policies = policies
         self._reviews = reviews
 
-    root: Final = ROOT
-
     async def answer(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
-        """The answer to a request for ``path``, which begins with ROOT.
+        """The answer to a request of a client that may call ``path``, which begins with DASHBOARD.
 
         Raises:
-            Refused: the client may not see it, or there is nothing at this path.
+            Refused: there is nothing at this path.
         """
         if request.method != "GET":
             return answer(Refusal.METHOD, f"{quote(request.method)} is not for {quote(path)}; GET it", allow="GET")
-        if path == ROOT:
+        if path == DASHBOARD:
             # Relative, so that it works behind a proxy that adds a prefix.
             return web.Response(status=HTTPStatus.PERMANENT_REDIRECT, headers={**HEADERS, "Location": "ui/"})
-        name = path.removeprefix(f"{ROOT}/")
+        name = path.removeprefix(f"{DASHBOARD}/")
         if not name.startswith(_DATA):
-            self._access.require_to_log_in(request, path)
             page = file_page(name)
             if page is None:
-                raise Refused(Refusal.PATH, f"nothing at {quote(path)}; the dashboard is at {ROOT}/")
+                raise Refused(Refusal.PATH, f"nothing at {quote(path)}; the dashboard is at {DASHBOARD}/")
             return page
-        self._access.require(request, path)
-        if request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
-            raise Refused(Refusal.FORBIDDEN, f"{quote(path)} is for the dashboard's own page; open {ROOT}/")
         return await self._data(request, name, path)
 
     async def _data(self, request: web.BaseRequest, name: str, path: str) -> web.StreamResponse:
@@ -97,7 +87,7 @@ class DashboardPages:
                 body=line(text),
                 headers={**HEADERS, "Content-Type": "text/plain; charset=utf-8"},
             )
-        raise Refused(Refusal.PATH, f"nothing at {quote(path)}; the dashboard is at {ROOT}/")
+        raise Refused(Refusal.PATH, f"nothing at {quote(path)}; the dashboard is at {DASHBOARD}/")
 
     def stop(self) -> None:
         """End the live streams."""
