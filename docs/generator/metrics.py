@@ -19,6 +19,8 @@ from gateway.telemetry.table import (
     BRIDGE_PREFIX,
     CLUSTER,
     GATEWAY,
+    HOOK_WORKER,
+    HOOK_WORKER_PREFIX,
     NOT_A_REVIEW,
     PREFIX,
     REDIS,
@@ -27,6 +29,8 @@ from gateway.telemetry.table import (
 
 _CONFIGURED: Final = {
     "entry": "the name of each entry of the configuration: `admission-gateway check` lists them",
+    "binding": "the name of each `kubernetes` binding whose snapshot a binding of the hook includes",
+    "hook": "the path of each hook",
     "policy": "`CONFIGURATION/NAME` of each configured policy",
     "python": "the version of Python, one value",
     "version": "the version of the gateway, one value",
@@ -56,6 +60,12 @@ _BRIDGE: Final = prose("""
     On the admin listener of a bridge ([queues.md](../queues.md#metrics)). It has one worker, so no label names it.
 """)
 
+
+_HOOK_WORKER: Final = prose("""
+    On the admin listener of ``hook-worker`` ([hooks.md](../hooks.md#run-hooks-in-their-own-process)). ``hook`` is the
+    path of each hook, ``binding`` each ``kubernetes`` binding whose objects are in a snapshot; ``result`` is ``ended``
+    (by itself), ``killed`` (its time, its output, or the call ended it) or ``rejected`` (too many calls wait).
+""")
 
 _REFUSED: Final = prose("""
     kube-apiserver treats each as a failed call, and follows the registration's failurePolicy. The body is one line and
@@ -103,6 +113,9 @@ def page(_root: Path) -> str:
                 _metrics(BRIDGE_PREFIX, BRIDGE, without="worker"),
                 "What happens to entries of the queue, and with Redis:",
                 table(("`event`", "Counted when"), _meanings(ConsumerEvent)),
+                "## Metrics of a hook-worker",
+                _HOOK_WORKER,
+                _metrics(HOOK_WORKER_PREFIX, HOOK_WORKER),
             ]
         )
         + "\n"

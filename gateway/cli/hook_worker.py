@@ -6,6 +6,9 @@ file or the cluster's credentials cannot be read, or wrong usage.
 """
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +20,13 @@ from gateway.cli.trace_options import chosen_traces
 from gateway.cluster.client import KubernetesClient
 from gateway.cluster.errors import KubeconfigError
 from gateway.hooks.server.handlers import UnservedError, serve_hooks
+from gateway.hooks.server.hook_cluster import HookCluster
 from gateway.hooks.source.directory import HookDirectory
+from gateway.serving.settings import Address
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import HOOK_WORKER, HOOK_WORKER_PREFIX
 from gateway.transports.limits import TransportLimits
 
 if TYPE_CHECKING:
@@ -35,11 +42,11 @@ def run(
     objects: tuple[Path, ...],
     cluster: bool,
     kubeconfig: Path | None,
-    **limits: Any,
+    **values: Any,
 ) -> None:
     """See the command."""
-    traces = chosen_traces(limits)
-    (chosen,) = chosen_limits(limits, TransportLimits)
+    traces = chosen_traces(values)
+    (chosen,) = chosen_limits(values, TransportLimits)
     in_cluster = cluster or kubeconfig is not None
     if in_cluster and objects:
         raise click.UsageError(
@@ -57,7 +64,9 @@ def run(
         raise SystemExit(WRONG_CONFIGURATION)
     arguments = [*(("--listen", listen) if listen is not None else ()), *flags]
     try:
-        serve_hooks(configuration, chosen, arguments, client, None if traces is None else _spans(traces))
+        spans = None if traces is None else _spans(traces)
+        events, listener = (None, None) if values["admin_listen"] is None else _listener(values["admin_listen"])
+        serve_hooks(configuration, chosen, arguments, client, spans=spans, events=events, listener=listener)
     except UnservedError as error:
         fail(str(error), WRONG_CONFIGURATION)
 
@@ -66,6 +75,15 @@ def _spans(settings: "TraceSettings") -> "SpanProvider":
     from gateway.telemetry.traces.provider import SpanProvider  # noqa: PLC0415 - needs OpenTelemetry, which is an extra
 
     return SpanProvider(settings)
+
+
+def _listener(address: Address) -> tuple[Metrics, Callable[[HookCluster | None], AbstractAsyncContextManager[None]]]:
+    """The metrics, and what makes the admin listener that shows them."""
+    # Without it, a start does not wait for the import of an HTTP server.
+    from gateway.cli.hook_worker_admin import admin_listener  # noqa: PLC0415
+
+    metrics = Metrics(HOOK_WORKER, prefix=HOOK_WORKER_PREFIX)
+    return metrics, partial(admin_listener, address, metrics)
 
 
 def _client(kubeconfig: Path | None) -> KubernetesClient:

@@ -577,3 +577,27 @@ BRIDGE: Final = (
 )
 """Of a bridge, which is a process of its own: under BRIDGE_PREFIX, and without the label ``worker``, of which it has
 one."""
+
+HOOK_WORKER_PREFIX: Final = f"{PREFIX}hook_worker_"
+
+RUN_RESULTS: Final = ("ended", "killed", "rejected")
+"""How a run ended: by itself; stopped, because of its time, its output or its call; not begun, too many wait."""
+
+HOOK_RUNS: Final = _counter("runs_total", "Runs of a hook, by how they ended.", hook=CONFIGURED, result=RUN_RESULTS)
+SNAPSHOT_COMPLETE: Final = _gauge(
+    "snapshot_complete",
+    "Whether calls can use a snapshot: its objects are listed, and may be watched.",
+    hook=CONFIGURED,
+    binding=CONFIGURED,
+)
+SNAPSHOT_WATCHED: Final = _gauge(
+    "snapshot_watched",
+    "Whether all watches of a snapshot are open: it is up to date.",
+    hook=CONFIGURED,
+    binding=CONFIGURED,
+)
+SNAPSHOT_OBJECTS: Final = _gauge("snapshot_objects", "Objects in a snapshot.", hook=CONFIGURED, binding=CONFIGURED)
+SNAPSHOT_BYTES: Final = _gauge("snapshot_bytes", "Bytes of a snapshot.", hook=CONFIGURED, binding=CONFIGURED)
+
+HOOK_WORKER: Final = (HOOK_RUNS, SNAPSHOT_COMPLETE, SNAPSHOT_WATCHED, SNAPSHOT_OBJECTS, SNAPSHOT_BYTES, *PROCESS)
+"""Of a ``hook-worker``: under HOOK_WORKER_PREFIX. Those of snapshots exist in a cluster."""

@@ -11,7 +11,16 @@ from admission_worker.command import command
 from admission_worker.samples.sample_worker import worker
 from gateway.cli.main import main
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, CLUSTER, GATEWAY, REDIS, WEBHOOK_PROBE
+from gateway.telemetry.table import (
+    BRIDGE,
+    BRIDGE_PREFIX,
+    CLUSTER,
+    GATEWAY,
+    HOOK_WORKER,
+    HOOK_WORKER_PREFIX,
+    REDIS,
+    WEBHOOK_PROBE,
+)
 from tests.docs.pages import ROOT, pages
 from worker_conformance.command import main as kit
 
@@ -131,7 +140,11 @@ def test_every_metric_exists(text):
     """A metric that a page or an alert names is one that /metrics shows."""
     expositions = [
         made.exposition()[1].decode()
-        for made in (Metrics((*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS)), Metrics(BRIDGE, prefix=BRIDGE_PREFIX))
+        for made in (
+            Metrics((*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS)),
+            Metrics(BRIDGE, prefix=BRIDGE_PREFIX),
+            Metrics(HOOK_WORKER, prefix=HOOK_WORKER_PREFIX),
+        )
     ]
     known = set()
     for family in text_string_to_metric_families("".join(text.removesuffix("# EOF\n") for text in expositions)):

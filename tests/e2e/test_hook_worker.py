@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import re
+import urllib.request
 
 import pytest
 
+from tests.caching.servers import free_port
 from tests.e2e.api_server import JANE
 from tests.e2e.client import eventually
 from tests.e2e.objects import config_map, namespace, pod
@@ -148,16 +151,34 @@ async def test_what_is_known_stays_while_the_api_server_is_away(cluster, api_ser
         file = api_server.kubeconfig(tmp_path)
         file.write_text(file.read_text().replace(f":{port}", f":{relay.port}"))
         await cluster.create(config_map("a"))
-        await hook_worker(SHOW, kubeconfig=file, kind="ConfigMap", **named(cluster), **NAMES)
+        admin = free_port()
+        flags = ("--admin-listen", f"127.0.0.1:{admin}")
+        await hook_worker(SHOW, *flags, kubeconfig=file, kind="ConfigMap", **named(cluster), **NAMES)
+        await eventually(lambda: shown(admin, complete=1, watched=1, objects=1))
         await relay.stop()
         await cluster.create(config_map("b"))
         assert await snapshot(cluster) == [{"filterResult": "a"}]
+        await eventually(lambda: shown(admin, complete=1, watched=0, objects=1))
         await relay.start()
 
         async def both():
             return await snapshot(cluster) == [{"filterResult": "a"}, {"filterResult": "b"}]
 
         await eventually(both)
+        await eventually(lambda: shown(admin, complete=1, watched=1, objects=2))
+
+
+async def shown(port, **gauges):
+    """Whether its metrics are these."""
+
+    def read():
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as response:
+            return response.read().decode()
+
+    found = re.findall(
+        r"^admission_gateway_hook_worker_snapshot_(\w+)\{.*\} (.*)$", await asyncio.to_thread(read), re.MULTILINE
+    )
+    return gauges.items() <= {name: float(value) for name, value in found}.items()
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ import os
 import re
 import signal
 import subprocess
+import urllib.request
 
 import pytest
 
 from gateway.telemetry.traces.settings import trace_settings
+from tests.caching.servers import free_port
 from tests.hooks.scripts import RULES, answering, bash_hook, gone, needs_jq, pid_in, python_hook, until
 from tests.integration.client import message, post
 from tests.integration.process import COMMAND, WAIT_SECONDS, Lines
@@ -174,6 +176,31 @@ async def test_over_grpc_a_hook_that_fails_denies(gateway, hook_worker, tmp_path
     assert JUDGE in line
     assert answer.response["uid"] in line
     assert "stream=stderr" in line
+
+
+def admin(port, path):
+    """A page of its admin listener."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=WAIT_SECONDS) as response:
+        return response.read().decode()
+
+
+async def test_over_grpc_runs_are_counted(gateway, hook_worker, tmp_path):
+    """On an admin listener of its own, if there is one; an address in use prevents the start."""
+    bash_hook(tmp_path / "hooks", "exit 1")
+    port = free_port()
+    process = hook_worker(tmp_path / "hooks", "--admin-listen", f"127.0.0.1:{port}")
+    async with gateway(of_worker(process)) as served:
+        await served.send(VALIDATE)
+    text = await asyncio.to_thread(admin, port, "/metrics")
+    for result, times in (("ended", 1.0), ("killed", 0.0), ("rejected", 0.0)):
+        labels = f'hook="{tmp_path}/hooks/hook.sh",result="{result}"'
+        assert f"admission_gateway_hook_worker_runs_total{{{labels}}} {times}\n" in text
+    assert "\nprocess_open_fds " in text
+    assert "snapshot_complete{" not in text
+    assert await asyncio.to_thread(admin, port, "/readyz?verbose") == "[+]snapshots ok\nreadyz check passed\n"
+    second = hook_worker(tmp_path / "hooks", "--admin-listen", f"127.0.0.1:{port}", ready=False)
+    assert await asyncio.to_thread(second.wait, WAIT_SECONDS) == 2
+    assert f"127.0.0.1:{port}" in "\n".join(second.log.all())
 
 
 async def test_over_grpc_a_deadline_stops_the_hook(gateway, hook_worker, tmp_path):

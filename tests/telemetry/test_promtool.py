@@ -7,7 +7,17 @@ import pytest
 from gateway.policies.model import Phase
 from gateway.telemetry.labels import GRPC_EVENTS
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, CLUSTER, GATEWAY, PREFIX, REDIS, WEBHOOK_PROBE
+from gateway.telemetry.table import (
+    BRIDGE,
+    BRIDGE_PREFIX,
+    CLUSTER,
+    GATEWAY,
+    HOOK_WORKER,
+    HOOK_WORKER_PREFIX,
+    PREFIX,
+    REDIS,
+    WEBHOOK_PROBE,
+)
 from tests.deploy.promtool import program
 from tests.world import policy
 
@@ -16,8 +26,12 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.parametrize(
     ("metrics", "prefix"),
-    [((*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS), PREFIX), (BRIDGE, BRIDGE_PREFIX)],
-    ids=["gateway", "bridge"],
+    [
+        ((*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS), PREFIX),
+        (BRIDGE, BRIDGE_PREFIX),
+        (HOOK_WORKER, HOOK_WORKER_PREFIX),
+    ],
+    ids=["gateway", "bridge", "hook-worker"],
 )
 def test_promtool_has_no_complaint(metrics, prefix):
     """Every name, unit, type and help text is as Prometheus' conventions have it."""

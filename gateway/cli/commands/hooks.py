@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.options import SectionedCommand, limit_options, option
+from gateway.cli.options import ADDRESS, SectionedCommand, limit_options, option
 from gateway.cli.trace_options import endpoint_option
 from gateway.transports.limits import TransportLimits
 
@@ -37,6 +37,7 @@ _HOOK_LIMITS: Final = frozenset({"hook_processes", "hook_waiting", "hook_config_
     metavar="ADDRESS",
     help="Address to listen on: HOST:PORT or unix:PATH.  [default: 127.0.0.1:50051]",
 )
+@option("--admin-listen", type=ADDRESS, help="Health and metrics, over plain HTTP; without it, none.")
 @endpoint_option
 @limit_options(TransportLimits, names=_HOOK_LIMITS)
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED, metavar="[FLAGS OF A WORKER]...")

@@ -1,7 +1,7 @@
 """The snapshots of all hooks of ``hook-worker``, from the cluster."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,8 @@ from gateway.cluster.resource_types import ResourceTypes
 from gateway.hooks.configuration.model import AdmissionBinding, ObjectBinding
 from gateway.hooks.execution.snapshots import SnapshotError
 from gateway.hooks.server.snapshot_watch import SnapshotWatch
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import SNAPSHOT_BYTES, SNAPSHOT_COMPLETE, SNAPSHOT_OBJECTS, SNAPSHOT_WATCHED
 from gateway.transports.limits import TransportLimits
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -61,6 +63,21 @@ class ClusterSnapshots:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def incomplete(self) -> Iterator[str]:
+        """The snapshots that no call can use, as ``HOOK: BINDING``."""
+        for (hook, binding), watch in self._watches.items():
+            if not watch.is_complete:
+                yield f"{hook}: {binding}"
+
+    def observe(self, events: Events) -> None:
+        """Set the gauges of all snapshots."""
+        for (hook, binding), watch in self._watches.items():
+            labels = str(hook), binding
+            events.set(SNAPSHOT_COMPLETE, watch.is_complete, *labels)
+            events.set(SNAPSHOT_WATCHED, watch.is_watched, *labels)
+            events.set(SNAPSHOT_OBJECTS, watch.objects, *labels)
+            events.set(SNAPSHOT_BYTES, watch.size, *labels)
 
     async def text(self, hook: Path, binding: AdmissionBinding) -> bytes | None:
         """The snapshots that a binding includes, as a JSON object; None: it includes none.

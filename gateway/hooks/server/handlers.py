@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Optional
 
@@ -29,6 +30,7 @@ from gateway.hooks.server.hook_policy import HookPolicy
 from gateway.hooks.server.hook_server import HookServer
 from gateway.policies.model import Configuration, Phase
 from gateway.policies.names import dns_label
+from gateway.telemetry.events import Events, NoEvents
 from gateway.transports.limits import TransportLimits
 
 if TYPE_CHECKING:
@@ -41,12 +43,15 @@ class UnservedError(Exception):
     """Hooks cannot be served. ``str(error)`` says which, why, and what to do."""
 
 
-def serve_hooks(
+def serve_hooks(  # noqa: PLR0913 - all but the first four by name
     configuration: Configuration,
     limits: TransportLimits,
     arguments: Sequence[str],
     client: KubernetesClient | None = None,
+    *,
     spans: Optional["SpanProvider"] = None,
+    events: Events | None = None,
+    listener: Callable[[HookCluster | None], AbstractAsyncContextManager[object]] | None = None,
 ) -> NoReturn:
     """Serve the hooks of a configuration until a signal stops the process, and exit.
 
@@ -56,6 +61,8 @@ def serve_hooks(
         arguments: flags of a worker's command.
         client: of the cluster that snapshots are taken from, not connected; None: they are made from documents.
         spans: exports the spans of calls; None: none are made.
+        events: counts runs of hooks.
+        listener: what is open while they are served, made for the cluster.
 
     Raises:
         UnservedError: a hook cannot be described, or a binding's name cannot be a policy's.
@@ -74,13 +81,14 @@ def serve_hooks(
         warnings=[str(warning) for warning in configuration.warnings],
         cluster=cluster,
         spans=spans,
+        listener=nullcontext() if listener is None else listener(cluster),
     )
     bindings: dict[str, str] = {}
     for policy in (*configuration.mutating, *configuration.validating):
         path = _path(configuration, policy.worker)
         name = _policy_name(policy.policy, f"{policy.phase} binding {policy.policy!r} of hook {path}", bindings)
         binding = hooks[path].policies[policy.phase, policy.policy]
-        handler = _handler(HookPolicy(path, hooks[path], binding, runner, cluster))
+        handler = _handler(HookPolicy(path, hooks[path], binding, runner, cluster, events or NoEvents()))
         register = server.mutating if policy.phase is Phase.MUTATING else server.validating
         register(name, version=hooks[path].version, description=f"{policy.policy}, by {path.name}")(handler)
     server.main(arguments)

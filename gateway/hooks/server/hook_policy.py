@@ -20,11 +20,13 @@ from gateway.engine import verdicts
 from gateway.hooks.configuration.model import AdmissionBinding
 from gateway.hooks.execution.description import HookDescription
 from gateway.hooks.execution.hook_file import stamp
-from gateway.hooks.execution.runner import HookRequest, HookRunner
+from gateway.hooks.execution.runner import HookRequest, HookRunner, RunEvent
 from gateway.hooks.execution.snapshots import SnapshotError
 from gateway.hooks.protocol import outcomes
 from gateway.hooks.server.hook_cluster import HookCluster
 from gateway.hooks.server.object_patcher import PatchError
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import HOOK_RUNS, RUN_RESULTS
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -41,6 +43,7 @@ class HookPolicy:
         binding: one of its admission bindings.
         runner: runs the hook.
         cluster: for snapshots and changes; None: snapshots are those of the description, and there are no changes.
+        events: counts runs.
     """
 
     def __init__(
@@ -50,12 +53,16 @@ class HookPolicy:
         binding: AdmissionBinding,
         runner: HookRunner,
         cluster: HookCluster | None,
+        events: Events,
     ) -> None:
         self._path = path
         self._hook = hook
         self._binding = binding
         self._runner = runner
         self._cluster = cluster
+        self._events = events
+        for result in RUN_RESULTS:
+            events.count(HOOK_RUNS, str(path), result, amount=0)
 
     async def answer(self, request: Request) -> Answer:
         """Run the hook for a request."""
@@ -75,7 +82,7 @@ class HookPolicy:
             traceparent=trace.traceparent,
             tracestate=trace.tracestate,
         )
-        answer = await self._runner.call(self._path, call, deadline=monotonic() + LONGEST_SECONDS)
+        answer = await self._runner.call(self._path, call, deadline=monotonic() + LONGEST_SECONDS, on_event=self._count)
         if not was_current or not self._is_current():
             return Failure(message=f"hook {self._path} has changed; the worker stops, to be started again")
         if self._cluster is not None and call.operations and not request.dry_run:
@@ -99,6 +106,10 @@ class HookPolicy:
         _LOG.warning(
             "hook failed; the request is denied", hook=str(self._path), binding=self._binding.name, uid=uid, why=why
         )
+
+    def _count(self, event: RunEvent) -> None:
+        if event is not RunEvent.STARTED:
+            self._events.count(HOOK_RUNS, str(self._path), event.value)
 
 
 def _sdk_answer(answer: verdicts.Answer, cache: CacheHint | None) -> Answer:

@@ -11,7 +11,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Optional
 
@@ -44,6 +44,7 @@ class HookServer(Worker):
         warnings: logged when it listens.
         cluster: where its snapshots come from; None: it has none.
         spans: exports the spans of its calls; None: none are made.
+        listener: is open while it serves, and while it waits for the snapshots; None: there is none.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class HookServer(Worker):
         warnings: Sequence[str],
         cluster: HookCluster | None = None,
         spans: Optional["SpanProvider"] = None,
+        listener: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
         super().__init__(NAME, version=version)
         self._hooks = hooks
         self._warnings = warnings
         self._cluster = cluster
         self._spans = spans
+        self._listener = listener or nullcontext()
         self._is_stopping = False
 
     @asynccontextmanager
@@ -73,6 +76,7 @@ class HookServer(Worker):
     ) -> AsyncIterator[str]:
         """See Worker. It begins to listen when the snapshots of the cluster are complete, or after a few seconds."""
         async with (
+            self._listener,
             self._cluster or nullcontext(),
             super().serve(address, limits=limits, tls=tls, conformance=conformance) as found,
         ):

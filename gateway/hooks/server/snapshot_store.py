@@ -51,6 +51,16 @@ class SnapshotStore:
         self._filtering = asyncio.Lock()
         self._text: bytes | None = None
 
+    @property
+    def objects(self) -> int:
+        """The number of objects."""
+        return len(self._items)
+
+    @property
+    def size(self) -> int:
+        """Their bytes."""
+        return self._size
+
     def put(self, key: str, content: bytes) -> None:
         """Keep an object, JSON without line ends, instead of the earlier one with this key (``NAMESPACE/NAME``).
 

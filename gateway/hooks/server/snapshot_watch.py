@@ -87,6 +87,28 @@ class SnapshotWatch:
         self._problem = problem
         _LOG.warning("a snapshot cannot be kept; it is tried again", why=problem)
 
+    @property
+    def objects(self) -> int:
+        """The number of objects."""
+        return self._store.objects
+
+    @property
+    def size(self) -> int:
+        """Their bytes."""
+        return self._store.size
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether calls can use it: all lists were read, and the permission to watch is there."""
+        found = self._reflectors()
+        return bool(found) and all(each.synced.is_set() and not _is_forbidden(each) for each in found)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether all watches are open: it is up to date."""
+        found = self._reflectors()
+        return bool(found) and all(each.problem is None for each in found)
+
     async def text(self) -> bytes:
         """The snapshot, a JSON array: what the API server has, or had when it was last reached.
 
