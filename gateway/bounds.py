@@ -32,7 +32,9 @@ UPDATE of a 1 MiB ConfigMap of ``<``, each sent as ``\\u003c`` (6 bytes), old an
 250 kB annotation of the same (2 x 1.5 MB). A quarter on top."""
 
 MEMORY_BUDGET: Final = 1_073_741_824
-"""Bytes of memory that one process may use for requests, answers and caches, unless ``--memory-budget`` is given.
+"""Bytes of memory that one gateway may use for requests, answers and caches, unless ``--memory-budget`` is given. With
+``--processes`` each process has an equal part of it, and of the limits that are shares of it, also of those with flags.
+All other limits are of each process.
 1 GiB: the bodies of a thousand reviews of 250 KB each take a quarter of it; their parsed objects and documents take at
 most twice that."""
 

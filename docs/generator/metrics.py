@@ -1,7 +1,7 @@
 """metrics.md: the table of metrics."""
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,7 @@ from gateway.engine.answer_source import Source
 from gateway.engine.plan import UnavailableReason
 from gateway.reasons import Reason
 from gateway.serving.refusals import STATUS, Refusal
-from gateway.telemetry.events import CONFIGURED, Metric
+from gateway.telemetry.events import CONFIGURED, Combination, Metric
 from gateway.telemetry.labels import ConsumerEvent, LookupResult, RegistrationState, WorkerEvent
 from gateway.telemetry.table import (
     BRIDGE,
@@ -23,6 +23,7 @@ from gateway.telemetry.table import (
     HOOK_WORKER_PREFIX,
     NOT_A_REVIEW,
     PREFIX,
+    PROCESSES,
     REDIS,
     WEBHOOK_PROBE,
 )
@@ -56,6 +57,11 @@ _HEAD: Final = prose("""
 
 _CLUSTER: Final = "These exist only with `--cluster`; those of the probe with `--service` besides."
 _REDIS: Final = "These exist only with `--redis`."
+_PROCESSES: Final = prose("""
+    These exist only with `--processes` above 1. /metrics then has the sum of all processes of each counter and
+    histogram, with what processes that have ended had counted, so that none goes down. Of gauges it has the sum, except
+    for these:
+""")
 _BRIDGE: Final = prose("""
     On the admin listener of a bridge ([queues.md](../queues.md#metrics)). It has one worker, so no label names it.
 """)
@@ -91,6 +97,9 @@ def page(_root: Path) -> str:
                 _metrics(PREFIX, (*CLUSTER, *WEBHOOK_PROBE)),
                 _REDIS,
                 _metrics(PREFIX, REDIS),
+                _PROCESSES,
+                table(("Gauge", "Value"), [row for metric in metrics for row in _combination(metric)]),
+                _metrics(PREFIX, PROCESSES),
                 "## Values of the labels",
                 table(("Metric", "Label", "Values"), [row for metric in metrics for row in _values(metric)]),
                 "## Lookups in the cache",
@@ -143,6 +152,19 @@ def _metrics(prefix: str, metrics: Iterable[Metric], *, without: str = "") -> st
             for metric in metrics
         ],
     )
+
+
+_COMBINATIONS: Final = {
+    Combination.MAX: "the largest of all processes",
+    Combination.MIN: "the smallest of all processes",
+    Combination.EACH: "one for each process, with a label `process`",
+}
+
+
+def _combination(metric: Metric) -> Iterator[tuple[str, str]]:
+    if metric.combined is not Combination.SUM:
+        name = f"{PREFIX}{metric.name}" if metric.prefixed else metric.name
+        yield code(name), _COMBINATIONS[metric.combined]
 
 
 def _values(metric: Metric) -> list[tuple[str, str, str]]:

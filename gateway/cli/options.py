@@ -147,9 +147,10 @@ def chosen_limits(values: dict[str, Any], *owners: type[Bounds]) -> tuple[Any, .
     body_bytes = values["limit_body_bytes"]
     # A command without the flag holds one review at a time, or as much as its own flags set.
     budget = values.pop("memory_budget", max(MEMORY_BUDGET, LARGEST_BODIES * body_bytes))
+    processes = values.get("processes", 1)
     try:
-        check_budget(budget, body_bytes)
-        return tuple(_made(owner, values, budget, body_bytes) for owner in owners)
+        check_budget(budget // processes, body_bytes)
+        return tuple(_made(owner, values, budget, body_bytes, processes) for owner in owners)
     except ValueError as error:
         raise click.BadParameter(f"{error}; see docs/reference/limits.md") from None
     finally:
@@ -157,14 +158,15 @@ def chosen_limits(values: dict[str, Any], *owners: type[Bounds]) -> tuple[Any, .
             del values[name]
 
 
-def _made(owner: type[Bounds], values: Mapping[str, Any], budget: int, body_bytes: int) -> Any:
+def _made(owner: type[Bounds], values: Mapping[str, Any], budget: int, body_bytes: int, processes: int) -> Any:
     made: dict[str, Any] = {}
     for name, limit in owner.limits.items():
         given = values.get(_PREFIXES[owner] + name)
-        if given is not None:
+        if limit.budget_divisor:
+            # Of all processes, as the container's memory limit is.
+            made[name] = (budget // limit.budget_divisor if given is None else given) // processes
+        elif given is not None:
             made[name] = given
-        elif limit.budget_divisor:
-            made[name] = budget // limit.budget_divisor
         elif limit.body_tenths:
             made[name] = body_bytes * limit.body_tenths // 10 + limit.body_extra
     return owner(**made)

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import uvloop
+from msgspec.structs import replace
 
 from gateway.cli.configuration import counted, loaded, report_errors
 from gateway.cli.serve_settings import chosen_settings
-from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note
+from gateway.cli.standard_streams import COULD_NOT, WRONG_CONFIGURATION, fail, note, print_notes
 from gateway.cli.transport_options import report_unused_hosts
 from gateway.cluster.errors import KubeconfigError
 from gateway.policies.configuration import load
@@ -24,6 +25,8 @@ from gateway.serving.credential_files import CredentialError
 from gateway.serving.decision_outputs import RecordingError
 from gateway.serving.development_certificates import CertificateError
 from gateway.serving.lifecycle import handle_exception, serve_until, start_unless
+from gateway.serving.processes.channel import ProcessChannel, ProcessIdentity
+from gateway.serving.settings import Address
 from gateway.serving.tls import TlsError
 from gateway.serving.verdict_cache import CacheError
 from gateway.sources.files import SourceError
@@ -56,10 +59,24 @@ _REFUSED: Final = (
 
 def run(policies: tuple[Path, ...], **values: Any) -> None:
     """See the command."""
+    process = ProcessIdentity.inherited()
+    if process is None and values["processes"] > 1:
+        # Imported here: one process needs none of it.
+        from gateway.cli.serve_processes import run_processes  # noqa: PLC0415
+
+        run_processes(policies, values)
+        return
+    print_notes(wanted=process is None or process.speaks)
     settings, hooks = chosen_settings(policies, values)
+    if process is not None and process.number > 1:
+        transports = replace(settings.transport_config, starts_fixed_targets=False)
+        settings = replace(settings, transport_config=transports)
     metrics = Metrics()
     stop_logs = configure_logs(
-        level=values["log_level"], form=values["log_format"], dropped=lambda: metrics.count(LOG_LINES_DROPPED)
+        level=values["log_level"],
+        form=values["log_format"],
+        dropped=lambda: metrics.count(LOG_LINES_DROPPED),
+        process=None if process is None else process.number,
     )
     try:
         source = Source(policies, hooks)
@@ -69,7 +86,7 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
         else:
             configuration = loaded(watched.texts, strict=settings.strict)
         report_unused_hosts(configuration, settings.transport_config)
-        uvloop.run(_serve(Gateway(configuration, settings, metrics, watched=watched)))
+        uvloop.run(_serve(Gateway(configuration, settings, metrics, watched=watched), process))
     except StrictError as error:
         report_errors(each for each in error.errors if each not in configuration.errors)
         fail(f"not served: {counted(len(error.errors))} in the configuration with --strict", WRONG_CONFIGURATION)
@@ -89,38 +106,47 @@ def _known_with_the_cluster(texts: Sequence[SourceText]) -> Configuration:
     return Configuration()
 
 
-async def _serve(gateway: Gateway) -> None:
+async def _serve(gateway: Gateway, process: ProcessIdentity | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(handle_exception)
     loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="gateway"))
 
     def interrupt() -> None:
-        # Ctrl-C in a terminal: no endpoint leads here, and the user waits.
+        # Ctrl-C in a terminal: no endpoint leads here, and the user waits. Or the parent is gone, which had the socket.
         gateway.drain_seconds = 0.0
         stop.set()
 
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGINT, interrupt)
     loop.add_signal_handler(signal.SIGHUP, gateway.reload)
-    started = await start_unless(stop, gateway)
+    channel = None if process is None else ProcessChannel(process.descriptor, gateway.settings.listen, interrupt)
+    started = await start_unless(stop, gateway, channel)
     if started is None:
         return
-    (host, port), (admin_host, admin_port) = started
     if gateway.certificates is not None:
         note(f"caBundle: {gateway.certificates.ca_bundle}", err=False)
-    note(
-        f"serving https://{_url_host(host)}:{port}/mutate and /validate; http://{_url_host(admin_host)}:{admin_port}/readyz",
-        err=False,
-    )
+    if channel is None:
+        report_addresses(*started)
     if gateway.settings.strict:
         for each in gateway.unavailable:
             note(f"warning: {each.policy.place}: not verified: {each.message}", fg="yellow")
-    _configure_garbage_collection()
+    configure_garbage_collection()
+    if channel is not None:
+        channel.ready()
     await serve_until(stop, gateway)
 
 
-def _configure_garbage_collection() -> None:
+def report_addresses(serving: Address, admin: Address) -> None:
+    """Print where the gateway serves."""
+    note(
+        f"serving https://{_url_host(serving[0])}:{serving[1]}/mutate and /validate; "
+        f"http://{_url_host(admin[0])}:{admin[1]}/readyz",
+        err=False,
+    )
+
+
+def configure_garbage_collection() -> None:
     """Enable garbage collection, except of the startup's objects: they live as long as the process."""
     gc.collect()
     gc.freeze()

@@ -23,9 +23,17 @@ COULD_NOT: Final = 2
 _OUTPUT_ERRORS: Final = {errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
+_notes: Final = {"printed": True}
+
+
+def print_notes(*, wanted: bool) -> None:
+    """Whether ``note`` prints. With several processes one prints what all find; ``fail`` always prints."""
+    _notes["printed"] = wanted
+
+
 def fail(message: str, code: int) -> NoReturn:
     """Print the error, and exit."""
-    note(f"error: {message}", fg="red")
+    _print(f"error: {message}", "red", err=True)
     raise SystemExit(code)
 
 
@@ -38,6 +46,11 @@ def note(message: str, *, fg: str | None = None, err: bool = True) -> None:
         fg: its colour on a terminal.
         err: False: to the standard output, for a command without a report.
     """
+    if _notes["printed"]:
+        _print(message, fg, err=err)
+
+
+def _print(message: str, fg: str | None, *, err: bool) -> None:
     with contextlib.suppress(OSError):
         click.secho(message, fg=fg, err=err)
 

@@ -14,6 +14,7 @@ workers, Redis or the collector": an unready gateway gets no traffic, whereas th
 """
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, cast
@@ -21,8 +22,8 @@ from typing import Final, NamedTuple, Protocol, cast
 import structlog
 
 from gateway.serving import web
-from gateway.serving.acceptor import listening_sockets
-from gateway.serving.access import DASHBOARD, AdminAccess
+from gateway.serving.acceptor import ConnectionSource, listening_sockets
+from gateway.serving.access import DASHBOARD, AdminAccess, ParentAccess
 from gateway.serving.connection import Connection, Connections
 from gateway.serving.limits import Limits
 from gateway.serving.metrics_page import PATH as METRICS
@@ -90,10 +91,18 @@ class AdminListener:
         self._metrics = MetricsPage(metrics, self._limits)
         self._connections: Connections | None = None
         self._servers: list[asyncio.Server] = []
+        self._source: ConnectionSource | None = None
+        self._tasks: set[asyncio.Task[object]] = set()
 
-    async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; port 0 selects a free port. Returns host and port of the listener. Raises ListenError."""
+    async def start(self, host: str, port: int, *, source: ConnectionSource | None = None) -> tuple[str, int]:
+        """Listen; port 0 selects a free port. Returns host and port of the listener. Raises ListenError.
+
+        ``source``: gives connections of the parent process instead, which checks who may call.
+        """
         self._connections = Connections(self._handle, limits=self._limits, note=_note)
+        if source is not None:
+            self._access, self._source = ParentAccess(), source
+            return await source.open(self._take)
         loop = asyncio.get_running_loop()
         sockets = await listening_sockets(host, port, self._limits.backlog)
         name = sockets[0].getsockname()
@@ -106,8 +115,18 @@ class AdminListener:
             server.close()
         if self._dashboard is not None:
             self._dashboard.stop()
+        if self._source is not None:
+            self._source.close()
         if self._connections is not None:
             await self._connections.close()
+
+    def _take(self, connected: socket.socket, peer: str) -> None:
+        del peer
+        assert self._connections is not None  # noqa: S101 - set before the source is opened
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(loop.connect_accepted_socket(self._connections, connected))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.rel_url.path

@@ -34,6 +34,7 @@ from gateway.serving.idempotency_check import IdempotencyCheck
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.outdated_calls import OutdatedCalls
 from gateway.serving.patch_lines import PatchLines
+from gateway.serving.processes.channel import ProcessChannel
 from gateway.serving.purge import PATH as PURGE
 from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload
@@ -246,8 +247,11 @@ class Gateway:
         """The policies of the configuration in force that cannot be called as they are configured."""
         return self._loaded.unavailable()
 
-    async def start(self) -> tuple[Address, Address]:
+    async def start(self, channel: ProcessChannel | None = None) -> tuple[Address, Address]:
         """Start everything.
+
+        Args:
+            channel: from where connections come, if this is one process of several; None: it listens itself.
 
         Returns:
             Host and port of the HTTP server for reviews, and of the admin listener.
@@ -265,7 +269,8 @@ class Gateway:
         for error in self.configuration.errors:
             _LOG.error("an error in the configuration", place=str(error.place), error=error.message)
         try:
-            admin = await self.admin.start(*self.settings.admin_listen)
+            sources = (None, None) if channel is None else (channel.reviews, channel.admin)
+            admin = await self.admin.start(*self.settings.admin_listen, source=sources[1])
             if self._services is not None:
                 await self._services.connect()
             await self.cache.start()
@@ -275,7 +280,9 @@ class Gateway:
             context = await self._certificate.wait()
             max_age = self.settings.max_connection_age_seconds or math.inf
             self._outputs.start()
-            front = await self.front.start(*self.settings.listen, context, max_connection_age=max_age)
+            front = await self.front.start(
+                *self.settings.listen, context, max_connection_age=max_age, source=sources[0]
+            )
         except BaseException:
             await self._close()
             raise

@@ -6,6 +6,7 @@ from typing import Any, Final
 import structlog
 
 from gateway.serving.app import Gateway
+from gateway.serving.processes.channel import ProcessChannel
 from gateway.serving.settings import Address
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -15,9 +16,11 @@ _CLOSED: Final = "the handler is closed"
 """uvloop's words."""
 
 
-async def start_unless(stop: asyncio.Event, gateway: Gateway) -> tuple[Address, Address] | None:
+async def start_unless(
+    stop: asyncio.Event, gateway: Gateway, channel: ProcessChannel | None = None
+) -> tuple[Address, Address] | None:
     """Start a gateway, as ``Gateway.start`` does; None, with nothing left running, if ``stop`` is set meanwhile."""
-    starting = asyncio.create_task(gateway.start())
+    starting = asyncio.create_task(gateway.start(channel))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()

@@ -105,6 +105,18 @@ def _caught(logger: Any, method: str, event: structlog.typing.EventDict) -> stru
     return event
 
 
+class _Numbered:
+    """Adds the number of the process to each line, also of libraries, unless it is about another one."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+
+    def __call__(self, logger: Any, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        del logger, method
+        event.setdefault("process", self._process)
+        return event
+
+
 # Without the frames' variables: they may hold a Secret.
 _TRACEBACK: Final = structlog.processors.ExceptionRenderer(
     structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
@@ -118,6 +130,7 @@ def configure_logs(
     stream: TextIO | None = None,
     dropped: Callable[[], object] = lambda: None,
     lines: int = QUEUE_LINES,
+    process: int | None = None,
 ) -> Callable[[], None]:
     """Set up logging for the whole process.
 
@@ -127,6 +140,7 @@ def configure_logs(
         stream: the output; standard error if None.
         dropped: called for each dropped line.
         lines: how many lines may wait to be written.
+        process: the number of this process, in each line; None: there are no others.
 
     Returns:
         A function that stops the writing thread when the waiting lines are written or ``STOP_SECONDS`` have passed.
@@ -140,6 +154,8 @@ def configure_logs(
         _caught,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+    if process is not None:
+        shared.append(_Numbered(process))
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

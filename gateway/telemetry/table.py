@@ -556,6 +556,13 @@ WEBHOOK_PROBE: Final = (WEBHOOK_PROBE_SUCCESS, WEBHOOK_CERTIFICATE_EXPIRATION)
 REDIS: Final = (CACHE_SEAL_FAILURES, CACHE_REDIS_ERRORS, CACHE_REDIS_SKIPPED)
 """Of one that shares verdicts through Redis."""
 
+PROCESSES_SERVING: Final = _gauge("processes_serving", "Processes of this gateway that serve, of `--processes`.")
+PROCESS_RESTARTS: Final = _counter(
+    "process_restarts_total", "Processes of this gateway that have ended and were started again."
+)
+PROCESSES: Final = (PROCESSES_SERVING, PROCESS_RESTARTS)
+"""Of one with several processes."""
+
 BRIDGE_PREFIX: Final = f"{PREFIX}bridge_"
 
 BRIDGE_EVENTS: Final = _counter("events_total", "Events of the queue's entries, and of Redis.", event=ConsumerEvent)

@@ -20,9 +20,11 @@ HookWorkers = Callable[[str, HookTarget, TransportLimits, Events], WorkerChannel
 
 class TransportConfig(Struct, frozen=True, kw_only=True):
     """``redis`` has the queues, None: there are none; ``webhooks`` are addresses and credentials for existing webhooks;
-    ``hooks`` makes the workers of hooks, None: the process runs none.
+    ``hooks`` makes the workers of hooks, None: the process runs none. ``starts_fixed_targets``: whether it starts
+    workers with a ``command`` and a ``target``; of several processes only the first does: one can listen there.
     """
 
     redis: Optional["RedisAddress"] = None
     webhooks: WebhookAccess = field(default_factory=WebhookAccess)
     hooks: HookWorkers | None = None
+    starts_fixed_targets: bool = True

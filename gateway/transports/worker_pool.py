@@ -171,7 +171,8 @@ class WorkerPool:
     def _create_grpc(self, worker: Worker, grpc: GrpcTarget, key: _Key) -> PooledWorker:
         socket = None if grpc.target else self._socket()
         target = key[1] or f"unix:{socket}"
-        supervisor = Supervisor(worker, target, self._limits) if grpc.command else None
+        starts = grpc.command and (socket is not None or self._config.starts_fixed_targets)
+        supervisor = Supervisor(worker, target, self._limits) if starts else None
         credentials = WorkerCredentials(worker.name, grpc.tls, grpc.directory)
         connection = GrpcWorker(
             worker.name,

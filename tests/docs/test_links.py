@@ -18,6 +18,7 @@ from gateway.telemetry.table import (
     GATEWAY,
     HOOK_WORKER,
     HOOK_WORKER_PREFIX,
+    PROCESSES,
     REDIS,
     WEBHOOK_PROBE,
 )
@@ -141,7 +142,7 @@ def test_every_metric_exists(text):
     expositions = [
         made.exposition()[1].decode()
         for made in (
-            Metrics((*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS)),
+            Metrics((*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS, *PROCESSES)),
             Metrics(BRIDGE, prefix=BRIDGE_PREFIX),
             Metrics(HOOK_WORKER, prefix=HOOK_WORKER_PREFIX),
         )

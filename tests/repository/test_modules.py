@@ -13,7 +13,6 @@ GENERATED = "_pb2"
 SMALL = {
     "gateway.enums": "all rooms use it, so it imports nothing",
     "gateway.extras": "commands check it before they import what an extra brings",
-    "gateway.transports.transport_config": "commands make it before they load what calls workers",
     "gateway.certificates.pair": "serving reads pairs from files, without what makes certificates",
     "gateway.telemetry.log_level": "the command line imports it for each TAB",
     "gateway.cluster.errors": "what every start may raise, without the client, which takes long to import",

@@ -54,6 +54,7 @@ from gateway.telemetry.table import (
     NOT_A_REVIEW,
     POLICY_CALL_SECONDS,
     PREFIX,
+    PROCESSES,
     REDIS,
     REDIS_ERRORS,
     REFUSALS,
@@ -108,7 +109,7 @@ def test_every_event_of_a_worker_is_one_of_a_transport():
 def test_every_metric_of_the_table_has_an_owner():
     """What the module defines, a gateway or a bridge shows."""
     defined = {value for value in vars(table).values() if isinstance(value, Metric)}
-    assert defined == {*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS, *BRIDGE, *HOOK_WORKER}
+    assert defined == {*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS, *PROCESSES, *BRIDGE, *HOOK_WORKER}
 
 
 def test_counters_start_at_zero(metrics):

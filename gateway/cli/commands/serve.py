@@ -37,6 +37,12 @@ _DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 @option(
     "--admin-listen", type=ADDRESS, default="127.0.0.1:9443", help="Address for health and metrics, over plain HTTP."
 )
+@option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    default=1,
+    help="Processes that serve, each on one core. They share --memory-budget.",
+)
 @option("--tls-cert", type=_FILE, help="PEM: server certificate and its chain.")
 @option("--tls-key", type=_FILE, help="PEM: private key of the server certificate.")
 @option(

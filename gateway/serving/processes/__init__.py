@@ -1,0 +1,1 @@
+"""Several processes of one gateway: ``serve --processes N``. ``pod`` has the whole of it."""

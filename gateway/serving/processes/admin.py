@@ -1,0 +1,92 @@
+"""The admin listener of a gateway with several processes. Its pages: ``pages``."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, cast
+
+import structlog
+
+from gateway.serving import web
+from gateway.serving.acceptor import listening_sockets
+from gateway.serving.access import AdminAccess
+from gateway.serving.connection import Connection, Connections
+from gateway.serving.explain import PATH as EXPLAIN
+from gateway.serving.limits import Limits
+from gateway.serving.metrics_page import PATH as METRICS
+from gateway.serving.metrics_page import MetricsPage
+from gateway.serving.processes.pages import Pages
+from gateway.serving.purge import PATH as PURGE
+from gateway.serving.refusals import Refusal, Refused, answer, quote
+
+_LOG: Final = structlog.get_logger(__name__)
+
+_Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class PodAdminListener:
+    """Serves the pages.
+
+    Args:
+        pages: answer.
+        access: who may call those that are not open to all.
+        limits: of the connections.
+    """
+
+    def __init__(self, pages: Pages, access: AdminAccess, limits: Limits) -> None:
+        self._pages = pages
+        self._access = access
+        self._limits = limits
+        self._open: dict[str, _Page] = {
+            "/livez": pages.livez,
+            "/readyz": pages.readyz,
+            METRICS: MetricsPage(pages.metrics, limits),
+        }
+        self._connections: Connections | None = None
+        self._servers: list[asyncio.Server] = []
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; port 0 selects a free port. Returns host and port of the listener. Raises ListenError."""
+        self._connections = Connections(self._handle, limits=self._limits, note=_note)
+        loop = asyncio.get_running_loop()
+        sockets = await listening_sockets(host, port, self._limits.backlog)
+        name = sockets[0].getsockname()
+        self._servers = [await loop.create_server(self._connections, sock=listening) for listening in sockets]
+        return name[0], name[1]
+
+    async def stop(self) -> None:
+        """Stop listening, and close all connections."""
+        for server in self._servers:
+            server.close()
+        if self._connections is not None:
+            await self._connections.close()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        path = request.rel_url.path
+        try:
+            response = await self._answer(request, path)
+        except Refused as refused:
+            cast("Connection", request.protocol).refused(refused.refusal, refused.text)
+            response = answer(refused.refusal, refused.text, challenge=refused.challenge)
+        except Exception:  # noqa: BLE001 - a page's error is logged with its traceback, and answered
+            _LOG.exception("a page of the admin listener failed", path=path)
+            response = answer(Refusal.INTERNAL, f"{path} failed; see the gateway's log")
+        if not request.content.is_eof() and not response.prepared:
+            # No page takes a body: close the connection instead of reading one.
+            response.force_close()
+        return response
+
+    async def _answer(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        page = self._open.get(path)
+        if page is None:
+            self._access.require(request, path)
+        if path == PURGE:
+            return await self._pages.purge(request)
+        if request.method not in {"GET", "HEAD"}:
+            return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")
+        if path.startswith(EXPLAIN):
+            return await self._pages.explain(request)
+        return await (page or self._pages.other)(request)
+
+
+def _note(refusal: Refusal, *, peer: str, why: str) -> None:
+    _LOG.warning("a request to the admin listener was refused", refusal=refusal.value, peer=peer, why=why)
