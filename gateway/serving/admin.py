@@ -77,14 +77,15 @@ class AdminListener:
         metrics: WrittenMetrics,
         warnings: Warnings = tuple,
         pages: Mapping[str, GuardedPage] = MappingProxyType({}),
-        dashboard: Dashboard | None = None,
+        dashboard: Callable[[], Dashboard] | None = None,
         access: AdminAccess | None = None,
         limits: Limits | None = None,
     ) -> None:
         self._checks = checks
         self._warnings = warnings
         self._pages = pages
-        self._dashboard = dashboard
+        self._make_dashboard = dashboard
+        self._dashboard: Dashboard | None = None
         self._access = access or AdminAccess()
         self._health = {"/livez": self._livez, "/readyz": self._readyz}
         self._limits = limits or Limits()
@@ -146,7 +147,9 @@ class AdminListener:
     async def _respond(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         if path not in _OPEN:
             self._access.require(request, path)
-        if self._dashboard is not None and f"{path}/".startswith(f"{DASHBOARD}/"):
+        if self._make_dashboard is not None and f"{path}/".startswith(f"{DASHBOARD}/"):
+            # When it is first opened: importing it takes 10 ms, and most gateways never need it.
+            self._dashboard = self._dashboard or self._make_dashboard()
             return await self._dashboard.answer(request, path)
         return await self._answer(request, path)
 
@@ -159,7 +162,7 @@ class AdminListener:
         if guarded is not None:
             return await guarded(request)
         if path not in _OPEN:
-            known = [*_OPEN, *self._pages, *([] if self._dashboard is None else [f"{DASHBOARD}/"])]
+            known = [*_OPEN, *self._pages, *([] if self._make_dashboard is None else [f"{DASHBOARD}/"])]
             return answer(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(known)}")
         if request.method not in {"GET", "HEAD"}:
             return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")

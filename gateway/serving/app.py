@@ -21,10 +21,9 @@ from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.model import Configuration
 from gateway.serving.access import AccessControl
-from gateway.serving.admin import AdminListener, Check
+from gateway.serving.admin import AdminListener, Check, Dashboard
 from gateway.serving.certificate_source import CertificateSource
 from gateway.serving.configuration_switch import ConfigurationSwitch
-from gateway.serving.dashboard.assembly import make_dashboard
 from gateway.serving.decision_outputs import DecisionOutputs
 from gateway.serving.development_certificates import DevelopmentCertificates
 from gateway.serving.explain import PATH as EXPLAIN
@@ -181,13 +180,7 @@ class Gateway:
                 PURGE: PurgePage(self.cache.policies, self.cache.purge, lambda: self.cache.note),
                 EXPLAIN: self.explanations.page,
             },
-            dashboard=make_dashboard(
-                metrics=self.metrics,
-                retained=self.explanations.memory,
-                loaded=lambda: self._loaded,
-                checks=self._checks,
-                rejected=lambda: self._report.rejected,
-            ),
+            dashboard=self._make_dashboard,
             access=self._access.admin,
             limits=settings.limits,
         )
@@ -357,6 +350,17 @@ class Gateway:
         await self.admin.stop()
 
     # -------------------------------------------------------------------------------------------------- state
+
+    def _make_dashboard(self) -> Dashboard:
+        from gateway.serving.dashboard.assembly import make_dashboard  # noqa: PLC0415 - see AdminListener
+
+        return make_dashboard(
+            metrics=self.metrics,
+            retained=self.explanations.memory,
+            loaded=lambda: self._loaded,
+            checks=self._checks,
+            rejected=lambda: self._report.rejected,
+        )
 
     def _checks(self) -> Iterator[Check]:
         """The readiness checks: configuration and certificate; never workers. Others have only notes."""

@@ -55,7 +55,7 @@ class Served:
             reviews=lambda uid: [{"uid": uid}] if uid == "known" else [],
         )
         self.listener = AdminListener(
-            checks=tuple, metrics=None, dashboard=pages, access=access, limits=Limits(shutdown_seconds=0.05)
+            checks=tuple, metrics=None, dashboard=lambda: pages, access=access, limits=Limits(shutdown_seconds=0.05)
         )
         self.address = loop.run(self.listener.start("127.0.0.1", 0))
 
