@@ -16,6 +16,8 @@ from gateway.telemetry.table import (
     DECISIONS_DROPPED,
     DEGRADED_POLICIES,
     FAILED_OPEN,
+    HOOK_RUNS,
+    HOOK_WORKER_PREFIX,
     HTTP_REQUESTS_REJECTED,
     IDEMPOTENCY_CHECKED_POLICIES,
     IDEMPOTENCY_CHECKS,
@@ -27,11 +29,13 @@ from gateway.telemetry.table import (
     POLICY_CONFLICTS,
     POLICY_FAILURES,
     PREFIX,
+    PROCESS_RESTARTS,
     QUEUE_LENGTH,
     QUEUE_OLDEST_SECONDS,
     REGISTRATION_STATE,
     REVIEWS,
     REVIEWS_CANCELED,
+    SNAPSHOT_WATCHED,
     TRACE_SPANS,
     WEBHOOK_CERTIFICATE_EXPIRATION,
     WEBHOOK_PROBE_SUCCESS,
@@ -92,6 +96,10 @@ def _event(name, values):
 
 def _bridge(event, values):
     return series(BRIDGE_EVENTS, values, prefix=BRIDGE_PREFIX, event=event)
+
+
+def _run(result, values):
+    return series(HOOK_RUNS, values, prefix=HOOK_WORKER_PREFIX, hook="pods.sh", result=result)
 
 
 def _bool(metric, *, bad="0", **labels):
@@ -172,6 +180,7 @@ CASES = {
         labels={"job": "gateway", "result": "failed"},
     ),
     "AdmissionTlsHandshakesFail": Case(fires=[_rejected("tls", UP)], silent=[_rejected("hangup", UP)]),
+    "AdmissionProcessesRestart": Case(fires=[series(PROCESS_RESTARTS, UP)], silent=[series(PROCESS_RESTARTS, NEVER)]),
     "AdmissionGatewayInternalError": Case(
         fires=[_rejected("internal", UP), series(POLICY_FAILURES, NEVER, reason="INTERNAL", **POLICY)],
         silent=[_rejected("internal", NEVER), series(POLICY_FAILURES, UP, reason="WORKER_FAILURE", **POLICY)],
@@ -202,6 +211,15 @@ CASES = {
         fires=[_event("hook_killed", UP)],
         silent=[_event("hook_killed", NEVER), _event("hook_run", UP)],
         labels={**WORKER, "event": "hook_killed"},
+    ),
+    "AdmissionHookRunsFail": Case(
+        fires=[_run("killed", UP)],
+        silent=[_run("killed", NEVER), _run("ended", UP)],
+        labels={"job": "gateway", "hook": "pods.sh", "result": "killed"},
+    ),
+    "AdmissionHookSnapshotsOutdated": Case(
+        **_bool(SNAPSHOT_WATCHED, prefix=HOOK_WORKER_PREFIX, hook="pods.sh", binding="pods"),
+        labels={"job": "gateway", "hook": "pods.sh", "binding": "pods"},
     ),
     "AdmissionRedisSkipped": Case(**_bool(CACHE_REDIS_SKIPPED, bad="1")),
     "AdmissionRedisRefuses": Case(

@@ -5,13 +5,28 @@ import re
 import pytest
 import yaml
 
-from gateway.telemetry.table import BRIDGE, BRIDGE_PREFIX, CLUSTER, GATEWAY, PREFIX, REDIS, WEBHOOK_PROBE
+from gateway.telemetry.table import (
+    BRIDGE,
+    BRIDGE_PREFIX,
+    CLUSTER,
+    GATEWAY,
+    HOOK_WORKER,
+    HOOK_WORKER_PREFIX,
+    PREFIX,
+    PROCESSES,
+    REDIS,
+    WEBHOOK_PROBE,
+)
 from tests.deploy.chart import RULES
 from tests.deploy.dashboards import dashboards, expressions
 
 TABLE = {
     f"{prefix if metric.prefixed else ''}{metric.name}": metric.labels
-    for prefix, metrics in ((PREFIX, (*GATEWAY, *CLUSTER, *WEBHOOK_PROBE, *REDIS)), (BRIDGE_PREFIX, BRIDGE))
+    for prefix, metrics in (
+        (PREFIX, (*GATEWAY, *PROCESSES, *CLUSTER, *WEBHOOK_PROBE, *REDIS)),
+        (BRIDGE_PREFIX, BRIDGE),
+        (HOOK_WORKER_PREFIX, HOOK_WORKER),
+    )
     for metric in metrics
 }
 
