@@ -95,14 +95,23 @@ class AdminListener:
         self._source: ConnectionSource | None = None
         self._tasks: set[asyncio.Task[object]] = set()
 
-    async def start(self, host: str, port: int, *, source: ConnectionSource | None = None) -> tuple[str, int]:
+    async def start(
+        self,
+        host: str,
+        port: int,
+        *,
+        source: ConnectionSource | None = None,
+        parent_pages: Mapping[str, GuardedPage] = MappingProxyType({}),
+    ) -> tuple[str, int]:
         """Listen; port 0 selects a free port. Returns host and port of the listener. Raises ListenError.
 
-        ``source``: gives connections of the parent process instead, which checks who may call.
+        ``source``: gives connections of the parent process instead, which checks who may call, and may call
+        ``parent_pages``, too.
         """
         self._connections = Connections(self._handle, limits=self._limits, note=_note)
         if source is not None:
             self._access, self._source = ParentAccess(), source
+            self._pages = {**self._pages, **parent_pages}
             return await source.open(self._take)
         loop = asyncio.get_running_loop()
         sockets = await listening_sockets(host, port, self._limits.backlog)

@@ -26,6 +26,7 @@ from gateway.serving.certificate_source import CertificateSource
 from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.decision_outputs import DecisionOutputs
 from gateway.serving.development_certificates import DevelopmentCertificates
+from gateway.serving.explain import FINDINGS, FindingsPage
 from gateway.serving.explain import PATH as EXPLAIN
 from gateway.serving.explanations import Explanations
 from gateway.serving.http_server import HttpServer
@@ -263,7 +264,11 @@ class Gateway:
             _LOG.error("an error in the configuration", place=str(error.place), error=error.message)
         try:
             sources = (None, None) if channel is None else (channel.reviews, channel.admin)
-            admin = await self.admin.start(*self.settings.admin_listen, source=sources[1])
+            admin = await self.admin.start(
+                *self.settings.admin_listen,
+                source=sources[1],
+                parent_pages={FINDINGS: FindingsPage(self.explanations.find)},
+            )
             if self._services is not None:
                 await self._services.connect()
             await self.cache.start()

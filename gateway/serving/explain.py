@@ -47,6 +47,9 @@ from gateway.telemetry.findings import UID_CHARACTERS, Findings, Query, find, su
 _LOG: Final = structlog.get_logger(__name__)
 
 PATH: Final = "/explain/"
+FINDINGS: Final = "/findings"
+"""A page that one process of several has for its parent."""
+
 API_VERSION: Final = "admission-gateway.dev/explanation/v1alpha1"
 KIND: Final = "Explanation"
 
@@ -63,6 +66,18 @@ class OtherFindings(Struct, frozen=True, kw_only=True):
 
 FindElsewhere = Callable[[Query], Awaitable[OtherFindings]]
 """Asks other processes or replicas. It limits its own time, and raises nothing."""
+
+
+class FindingsPage:
+    """What one process finds for the parent's ``/explain``: a Query in, Findings out, both as JSON."""
+
+    def __init__(self, find: Callable[[Query], Findings]) -> None:
+        self._find = find
+
+    async def __call__(self, given: web.BaseRequest) -> web.Response:
+        """The answer to the parent."""
+        query = msgspec.json.decode(given.rel_url.query["query"], type=Query)
+        return _answer("application/json", msgspec.json.encode(self._find(query)))
 
 
 class ExplainPage:

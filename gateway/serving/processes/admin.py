@@ -1,6 +1,7 @@
 """The admin listener of a gateway with several processes. Its pages: ``pages``."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final, cast
 
@@ -8,17 +9,21 @@ import structlog
 
 from gateway.serving import web
 from gateway.serving.acceptor import listening_sockets
-from gateway.serving.access import AdminAccess
+from gateway.serving.access import DASHBOARD, AdminAccess
 from gateway.serving.connection import Connection, Connections
 from gateway.serving.explain import PATH as EXPLAIN
 from gateway.serving.limits import Limits
 from gateway.serving.metrics_page import PATH as METRICS
 from gateway.serving.metrics_page import MetricsPage
-from gateway.serving.processes.pages import Pages
+from gateway.serving.processes.pages import PROCESS, Pages
 from gateway.serving.purge import PATH as PURGE
 from gateway.serving.refusals import Refusal, Refused, answer, quote
 
 _LOG: Final = structlog.get_logger(__name__)
+
+_PAGE_OF_ONE: Final = re.compile(f"{PROCESS}([1-9][0-9]?)(/.*)")
+"""In the bytes that the client sent: what follows the number is what its process is asked for, and what the client has
+to be let in for. Decoded, a number with "%2F" would end elsewhere."""
 
 _Page = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -76,16 +81,32 @@ class PodAdminListener:
         return response
 
     async def _answer(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
-        page = self._open.get(path)
-        if page is None:
+        one = _PAGE_OF_ONE.match(request.rel_url.raw_path)
+        target = request.rel_url
+        if one is not None:
+            target = target.with_path(one[2], encoded=True, keep_query=True)
+            self._access.require(request, target.path)
+        elif path not in self._open:
             self._access.require(request, path)
         if path == PURGE:
             return await self._pages.purge(request)
         if request.method not in {"GET", "HEAD"}:
-            return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")
+            text = f"{quote(request.method)} is not for {quote(path)}; GET it"
+            return answer(Refusal.METHOD, text, allow="GET, HEAD")
+        if one is not None:
+            return await self._pages.process(request, one[1], target.raw_path_qs)
+        return await self._page(path)(request)
+
+    def _page(self, path: str) -> _Page:
         if path.startswith(EXPLAIN):
-            return await self._pages.explain(request)
-        return await (page or self._pages.other)(request)
+            return self._pages.explain
+        if path.rstrip("/") == DASHBOARD:
+            return self._pages.dashboard
+        page = self._open.get(path)
+        if page is None:
+            known = ", ".join((*self._open, PURGE, EXPLAIN, f"{DASHBOARD}/", f"{PROCESS}N/"))
+            raise Refused(Refusal.PATH, f"nothing at {quote(path)}; there are {known}")
+        return page
 
 
 def _note(refusal: Refusal, *, peer: str, why: str) -> None:

@@ -1,9 +1,9 @@
 """Accepts the connections of all processes, and passes each to one of them.
 
-Of the processes that have taken what they were given, the one that has waited longest gets the next connection: so all
-get the same number, one that is busy fewer, and one that hangs a single one. While there is none, connections wait in
-the kernel. Its own ways of sharing are worse. With SO_REUSEPORT four processes got 5, 2, 1 and 0 of eight connections,
-and those that wait at a socket that is closed are reset; at a shared socket one process got all of 25.
+The process with the fewest connections that it has not taken yet gets the next one, of equal ones the one that has
+waited longest: so all get the same number, one that is busy fewer, and one that hangs a few. While none has room, they
+wait in the kernel. Its own ways of sharing are worse. With SO_REUSEPORT four processes got 5, 2, 1 and 0 of eight
+connections, and those that wait at a socket that is closed are reset; at a shared socket one process got all of 25.
 
 A connection stays open here until its process reports that it has taken it. If that process ends before, another one
 gets it, and the client notices nothing.
@@ -41,9 +41,8 @@ class Dispatcher:
     def remove(self, member: Member) -> None:
         """Pass none to this process, which has ended; those that it has not taken go to others."""
         self._members.remove(member)
-        if member.pending is not None:
-            self._waiting.appendleft(member.pending)
-            member.pending = None
+        self._waiting.extendleft(reversed(member.pending))
+        member.pending.clear()
         self.changed()
 
     def changed(self) -> None:
@@ -68,12 +67,12 @@ class Dispatcher:
             self._acceptor.pause()
 
     def _give(self, connection: Pending) -> bool:
-        for member in sorted((each for each in self._members if each.takes), key=_order):
+        for member in sorted((each for each in self._members if each.takes), key=_load):
             if member.give(connection):
                 member.order = next(self._orders)
                 return True
         return False
 
 
-def _order(member: Member) -> int:
-    return member.order
+def _load(member: Member) -> tuple[int, int]:
+    return len(member.pending), member.order

@@ -10,11 +10,16 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 from gateway.hooks.execution.exit_wait import exited
 from gateway.serving.processes.channel import ADMIN, CLOSED, CONNECTION, READY, TAKEN, VARIABLE, ProcessIdentity
+
+MOST_PENDING: Final = 8
+"""Connections that a process is given before it has taken the first of them: a burst of 25 of one API server is spread
+evenly over three processes, and no more than eight wait for one that hangs."""
 
 _MESSAGES: Final = 64
 """Messages read at once: more than a process sends in between."""
@@ -37,7 +42,7 @@ class Member:
 
     def __init__(self, number: int, *, speaks: bool, changed: Callable[[], object]) -> None:
         self.number = number
-        self.pending: Pending | None = None
+        self.pending: deque[Pending] = deque()
         self.order = 0
         """When it was given the last connection: a number that grows."""
         self.is_ready = False
@@ -80,8 +85,8 @@ class Member:
 
     @property
     def takes(self) -> bool:
-        """Whether it can take a connection now: it has taken the one before. So one that hangs gets one at most."""
-        return self.is_ready and not self.is_closed and not self.has_ended and not self.pending
+        """Whether it can take a connection now."""
+        return self.is_ready and not self.is_closed and not self.has_ended and len(self.pending) < MOST_PENDING
 
     async def end(self) -> int:
         """Wait until it has ended; its exit code, or the negative number of its signal."""
@@ -95,7 +100,7 @@ class Member:
         """
         if not self._send(CONNECTION, connection[0]):
             return False
-        self.pending = connection
+        self.pending.append(connection)
         return True
 
     def connect(self) -> socket.socket:
@@ -142,9 +147,7 @@ class Member:
 
     def _handle(self, message: bytes) -> None:
         if message == TAKEN:
-            if self.pending is not None:
-                self.pending[0].close()
-            self.pending = None
+            self.pending.popleft()[0].close()
         elif message == CLOSED:
             self.is_closed = True
         elif message == READY:

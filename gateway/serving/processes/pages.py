@@ -7,9 +7,9 @@
     ``/readyz``           ``health``
     ``/metrics``          ``gateway.telemetry.merged``
     ``/purge``            all purge; an answer other than 200 is that of the gateway
-    ``/explain/…``        that of the first process that knows the review
-    every other           that of one process: ``?process=N``, else the first that serves. An event stream has the
-                          events of all processes, unless one is named
+    ``/explain/…``        what all processes know of the review
+    ``/ui/``              leads to the dashboard of the first process
+    ``/process/N/…``      any page of process N
     ====================  ============================================================================================
 
 Who may call them: ``gateway.serving.access``, as with one process. The processes ask for nothing: they are reached by
@@ -17,19 +17,26 @@ this one only.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import urlencode
 
 import msgspec
 
 from gateway.serving import web
+from gateway.serving.access import DASHBOARD
+from gateway.serving.explain import FINDINGS, ExplainPage, OtherFindings
 from gateway.serving.processes.health import combined
 from gateway.serving.processes.member import Member
 from gateway.serving.processes.metrics import PodMetrics
 from gateway.serving.processes.requests import Reply, Unanswered, request
 from gateway.serving.purge import PATH as PURGE
 from gateway.serving.refusals import SERVER, Refusal, answer
+from gateway.telemetry.decision_memory import DecisionMemory
+from gateway.telemetry.findings import Findings, Query
+
+PROCESS: Final = "/process/"
 
 _EVENTS: Final = "text/event-stream"
 _PASSED: Final = ("accept", "accept-encoding", "accept-language", "if-none-match", "last-event-id", "range")
@@ -53,11 +60,14 @@ class Pages:
     Args:
         processes: the present state of them.
         metrics: of all processes.
+        redis_is_shared: whether every process reaches the decisions of all replicas.
     """
 
-    def __init__(self, processes: Callable[[], Processes], metrics: PodMetrics) -> None:
+    def __init__(self, processes: Callable[[], Processes], metrics: PodMetrics, *, redis_is_shared: bool) -> None:
         self._processes = processes
         self._metrics = metrics
+        self._redis_is_shared = redis_is_shared
+        self._explain = ExplainPage(DecisionMemory(1, 1), [self._find])
 
     async def livez(self, given: web.BaseRequest) -> web.StreamResponse:
         """Whether all processes that serve answer."""
@@ -102,32 +112,47 @@ class Pages:
         return _page(200, msgspec.json.encode(result), "application/json")
 
     async def explain(self, given: web.BaseRequest) -> web.StreamResponse:
-        """The answer of the first process that knows the review."""
-        found = await _every(self._processes().serving, given.method, given.rel_url.raw_path_qs, _fields(given))
-        replies = [each for each in found.values() if not isinstance(each, Unanswered)]
-        if not replies:
-            return answer(Refusal.NOT_READY, "no process answers; try again")
-        return _passed_on(*min(replies, key=lambda each: each[0].status))
+        """What all processes know of a review. Through a shared Redis each of them finds what all replicas know."""
+        if self._redis_is_shared:
+            answered = await self.process(given, None, given.rel_url.raw_path_qs)
+            if answered.status == HTTPStatus.OK:
+                return answered
+        return await self._explain(given)
 
-    async def other(self, given: web.BaseRequest) -> web.StreamResponse:
-        """The answer of one process, or an event stream of all."""
+    async def _find(self, query: Query) -> OtherFindings:
+        target = f"{FINDINGS}?{urlencode({'query': msgspec.json.encode(query)})}"
+        found = await _every(self._processes().serving, "GET", target)
+        findings = [
+            msgspec.json.decode(each[1], type=Findings)
+            for each in found.values()
+            if not isinstance(each, Unanswered) and each[0].status == HTTPStatus.OK
+        ]
+        lost = [f"process {number}: {each}" for number, each in found.items() if isinstance(each, Unanswered)]
+        return OtherFindings(findings=findings, why="; ".join(lost))
+
+    async def dashboard(self, given: web.BaseRequest) -> web.Response:
+        """Lead to the dashboard of the first process: each shows what one process does."""
         serving = self._processes().serving
-        named = given.rel_url.query.get("process")
-        chosen = [member for member in serving if named is None or str(member.number) == named]
-        if not chosen:
-            known = ", ".join(str(member.number) for member in serving) or "none"
+        if not serving:
+            return answer(Refusal.NOT_READY, "no process serves; try again")
+        up = "../" if given.rel_url.path.endswith("/") else ""
+        location = f"{up}{PROCESS[1:]}{serving[0].number}{DASHBOARD}/"
+        return web.Response(status=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": location, "Server": SERVER})
+
+    async def process(self, given: web.BaseRequest, number: str | None, target: str) -> web.StreamResponse:
+        """A page of one process; None: of the first."""
+        serving = self._processes().serving
+        member = next((each for each in serving if number in {None, str(each.number)}), None)
+        if member is None:
+            known = ", ".join(str(each.number) for each in serving) or "none"
             return answer(Refusal.NOT_READY, f"that process does not serve; those that do: {known}")
         try:
-            first = await request(chosen[0], given.method, given.rel_url.raw_path_qs, _fields(given))
-            if not first.headers.get("content-type", "").startswith(_EVENTS):
-                return _passed_on(first, await first.body())
+            reply = await request(member, given.method, target, _fields(given))
+            if not reply.headers.get("content-type", "").startswith(_EVENTS):
+                return _passed_on(reply, await reply.body())
         except Unanswered as error:
-            return answer(Refusal.NOT_READY, f"process {chosen[0].number} does not answer: {error}")
-        rest = await asyncio.gather(
-            *(request(member, given.method, given.rel_url.raw_path_qs, _fields(given)) for member in chosen[1:]),
-            return_exceptions=True,
-        )
-        return await _merged_events(given, [first, *(each for each in rest if isinstance(each, Reply))])
+            return answer(Refusal.NOT_READY, f"process {member.number} does not answer: {error}")
+        return await _copied(given, reply)
 
 
 async def _every(
@@ -166,30 +191,16 @@ def _page(status: int, body: bytes, content_type: str = "text/plain; charset=utf
     return web.Response(status=status, body=body, headers=headers)
 
 
-async def _merged_events(given: web.BaseRequest, replies: Sequence[Reply]) -> web.StreamResponse:
-    """Write whole events of all these streams as they come, until the client leaves or all have ended."""
-    headers = {name: text for name, text in replies[0].headers.items() if name not in _DROPPED}
-    response = web.StreamResponse(headers={**headers, "Server": SERVER})
-    await response.prepare(given)
-
-    async def copy(reply: Reply) -> None:
-        async for event in _events(reply.chunks):
-            await response.write(event)
-
-    copies = [asyncio.create_task(copy(reply)) for reply in replies]
+async def _copied(given: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+    """Write an answer that does not end as it comes, until the client leaves or the process ends."""
+    headers = {name: text for name, text in reply.headers.items() if name not in _DROPPED}
+    response = web.StreamResponse(status=reply.status, headers={**headers, "Server": SERVER})
     try:
-        await asyncio.gather(*copies)
+        await response.prepare(given)
+        async for chunk in reply.chunks:
+            await response.write(chunk)
+    except ConnectionError:
+        response.force_close()
     finally:
-        for each in copies:
-            each.cancel()
-        await asyncio.gather(*copies, return_exceptions=True)
+        await reply.close()
     return response
-
-
-async def _events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Whole events: a blank line ends each."""
-    rest = b""
-    async for chunk in chunks:
-        whole, separator, rest = (rest + chunk).rpartition(b"\n\n")
-        if separator:
-            yield whole + separator

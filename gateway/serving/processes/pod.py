@@ -79,7 +79,11 @@ class Pod:
         tokens = settings.admin_token_file
         file = None if tokens is None else CredentialFile(tokens, ADMIN_TOKENS)
         self._files = CredentialFiles([] if file is None else [file], self._metrics.own)
-        pages = Pages(self._state, self._metrics)
+        pages = Pages(
+            self._state,
+            self._metrics,
+            redis_is_shared=bool(settings.redis) and settings.seal_key_file is not None,
+        )
         self._admin = PodAdminListener(pages, AdminAccess(file), settings.limits)
 
     async def start(self) -> tuple[Address, Address]:

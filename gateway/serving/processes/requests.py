@@ -4,7 +4,7 @@ HTTP/1.0, one request for each connection: an answer, also one that never ends, 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -24,11 +24,15 @@ class Unanswered(Exception):  # noqa: N818 - an outcome
 
 
 class Reply(Struct, eq=False):
-    """An answer. ``headers`` have names in lower case; ``chunks`` is its body, to be read once and closed."""
+    """An answer. ``headers`` have names in lower case; ``chunks`` is its body, to be read once."""
 
     status: int
     headers: Mapping[str, str]
-    chunks: AsyncIterator[bytes]
+    chunks: AsyncGenerator[bytes, None]
+
+    async def close(self) -> None:
+        """Read no more."""
+        await self.chunks.aclose()
 
     async def body(self) -> bytes:
         """The whole body. Raises Unanswered."""
@@ -40,7 +44,7 @@ class Reply(Struct, eq=False):
 
 
 async def request(member: Member, method: str, target: str, headers: Mapping[str, str] | None = None) -> Reply:
-    """Send a request. The caller reads the body, or closes ``chunks``.
+    """Send a request. The caller reads the body, or closes the reply.
 
     Raises:
         Unanswered: the process is gone, or does not answer in time.
@@ -68,7 +72,7 @@ async def request(member: Member, method: str, target: str, headers: Mapping[str
     raise Unanswered(why)
 
 
-async def _chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncIterator[bytes]:
+async def _chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> AsyncGenerator[bytes, None]:
     try:
         while chunk := await reader.read(_CHUNK):
             yield chunk
