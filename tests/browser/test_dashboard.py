@@ -1,8 +1,12 @@
 """The dashboard in a real browser: what an operator does with it."""
 
+import os
+import signal
+
 import pytest
 
 from tests.browser.dashboards import example, free_port, many_policies
+from tests.integration.test_processes import process
 
 PAGES = {"reviews": "", "policies": "?page=policies", "workers": "?page=workers", "health": "?page=health"}
 
@@ -233,6 +237,33 @@ def test_a_restarted_gateway_is_found_again(gateways, policies, open_dashboard):
     dashboard.row("after-the-restart").wait_for()
     dashboard.has("live")
     assert dashboard.row("before-the-restart").count() == 0
+
+
+def test_several_processes_are_one_replica(gateways, policies, open_dashboard):
+    """Reviews of all are listed, each with its object; numbers are added up; a killed process is replaced."""
+    served = gateways(policies, "--processes", "2")
+    dashboard = open_dashboard(served, expected=["404", "ERR_", "503"])
+    page = dashboard.page
+    dashboard.has("live")
+    for number in range(4):
+        served.send(example("7"), name=f"pod-{number}")
+    dashboard.has("Since the start: 4 reviews")
+    for number in range(4):
+        dashboard.row(f"pod-{number}").get_by_role("link").click()
+        page.locator(".object").wait_for()
+        page.go_back()
+    dashboard.open("?page=policies&q=no-privileged")
+    answers = page.locator("tbody tr td").nth(4)
+    answers.wait_for()
+    assert answers.inner_text() == "4"
+    dashboard.open()
+    dashboard.has("live")
+    os.kill(process(served, 2), signal.SIGKILL)
+    served.logged("a process has ended and is started again")
+    for number in range(4):
+        served.send(example("7"), name=f"after-it-{number}")
+    for number in range(4):
+        dashboard.row(f"after-it-{number}").wait_for()
 
 
 def test_two_thousand_policies_stay_usable(gateways, open_dashboard, tmp_path):

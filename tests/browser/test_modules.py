@@ -62,13 +62,26 @@ def test_the_closest_change_colours_a_line(evaluate):
     ]
 
 
-def test_one_process_is_shown(evaluate):
-    """Events of other processes of the gateway are left out."""
-    numbers = "{process: '%s', time: %d, outcomes: {allowed: 0, denied: 0, failed: 0}, buckets: [], durations: []}"
-    events = "; ".join(f"on.numbers({numbers % each})" for each in (("a", 7), ("b", 8), ("a", 9)))
-    expression = f"{{ const on = m.receiver(); {events}; return m.store.numbers.map((each) => each.time); }}"
-    times = evaluate("store", expression)
-    assert [time for time in times if time < 10] == [7, 9]
+def test_several_processes_are_added_up(evaluate):
+    """Those of the first give the time; what another has counted is added."""
+    numbers = (
+        "{process: '%s', time: %d, outcomes: {allowed: %d, denied: 0, failed: 0}, buckets: [1], durations: [1, 2]}"
+    )
+    events = "; ".join(f"on.numbers({numbers % each})" for each in (("a", 7, 1), ("b", 8, 10), ("a", 9, 2)))
+    state = "{...m.store.state, process: 'a', failedOpen: [{phase: 'p', policy: 'x', count: 1}]}"
+    other = "{...m.store.state, process: 'b', failedOpen: [{phase: 'p', policy: 'x', count: 2}]}"
+    expression = f"""{{
+        const on = m.receiver(); on.state({state}); on.state({other}); {events};
+        return [m.store.numbers, m.store.state.failedOpen, m.store.state.process];
+    }}"""
+    records, failed_open, process = evaluate("store", expression)
+    assert [
+        (each["time"], each["outcomes"]["allowed"], each["durations"]) for each in records if each["time"] < 10
+    ] == [
+        (7, 1, [1, 2]),
+        (9, 12, [2, 4]),
+    ]
+    assert (failed_open, process) == ([{"phase": "p", "policy": "x", "count": 3}], "a")
 
 
 def test_a_large_object_is_cut(evaluate):

@@ -15,7 +15,7 @@ from gateway.serving.dashboard import gateway_state
 from gateway.serving.dashboard.assembly import review_details
 from gateway.serving.dashboard.gateway_state import GatewayState
 from gateway.serving.dashboard.live_data import STATE_INTERVALS, LiveEvents
-from gateway.serving.dashboard.policy_statistics import PolicyStatistics, review_statistics
+from gateway.serving.dashboard.policy_statistics import PolicyStatistics, added_up, review_statistics
 from gateway.serving.dashboard.recent_reviews import MOST_FIRST, MOST_NEW, RecentReviews, summary
 from gateway.telemetry.decision_memory import DecisionMemory
 from gateway.telemetry.metrics import Metrics
@@ -142,6 +142,25 @@ async def test_statistics_are_those_of_the_metrics():
     reviews = review_statistics(metrics)
     assert reviews["outcomes"] == {"allowed": 0, "denied": 1, "failed": 0}
     assert sum(reviews["durations"]) == 1
+
+
+async def test_statistics_of_several_processes_are_added_up():
+    """Policy by policy, whatever else one of them has; names and buckets stay."""
+    both, one = policy("a", cache=Cache(ttl=60)), policy("b", index=1)
+    contents = []
+    for known in ([both, one], [both]):
+        metrics = Metrics()
+        metrics.know(known, [])
+        metrics.observe(POLICY_CALL_SECONDS, 0.004, Phase.MUTATING, both.qualified_name)
+        metrics.count(CACHE_LOOKUPS, Phase.MUTATING, both.qualified_name, "memory")
+        metrics.decided(decide(known, {"a": Allow(), "b": Deny()})[0])
+        statistics = PolicyStatistics(lambda known=known: configuration(*known), metrics)
+        contents.append(await statistics.read())
+    together, alone = json.loads(added_up(contents)), json.loads(contents[0])
+    first, second = together["policies"]
+    assert (first["verdicts"]["allow"], first["durations"][2], first["lookups"], first["hits"]) == (2, 2, 2, 2)
+    assert second == alone["policies"][1]
+    assert (together["buckets"], first["name"]) == (alone["buckets"], "test/a.test.example.com")
 
 
 @pytest.fixture

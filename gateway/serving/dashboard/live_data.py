@@ -8,7 +8,7 @@ reviews   ``reviews``: recent reviews, in order; ``skipped``: how many of the in
 numbers   the numbers of all reviews (``policy_statistics.review_statistics``) and ``time``: in each interval
 ========  =====================================================================================================
 
-Each has ``process``, which is another one after a restart.
+Each has ``process``, which is another one after a restart. The parent of several processes merges their streams.
 """
 
 import time

@@ -4,7 +4,7 @@ The browser computes rates and quantiles from two of these records, so nothing i
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 from typing import Any, Final
 
@@ -34,6 +34,8 @@ FRESH_SECONDS: Final = 1.0
 
 _PIECE: Final = 100
 """Policies that are read at once: a millisecond."""
+
+_COUNTED: Final = frozenset({"verdicts", "failedOpen", "durations", "lookups", "hits"})
 
 HITS: Final = (LookupResult.MEMORY, LookupResult.REDIS, LookupResult.SHARED)
 """The results of a lookup that saved a call."""
@@ -74,6 +76,30 @@ class PolicyStatistics:
             if not number % _PIECE:
                 await asyncio.sleep(0)
         return made
+
+
+def added_up(contents: Sequence[bytes]) -> bytes:
+    """The numbers of several processes with one configuration, from what each has read; it takes some milliseconds.
+
+    While a configuration is loaded, not all may have it: the policies are those of the first, and what others count of
+    the same policy is added.
+    """
+    first, *others = (msgspec.json.decode(content) for content in contents)
+    for other in others:
+        known = {(policy["phase"], policy["name"]): policy for policy in other["policies"]}
+        for policy in first["policies"]:
+            same = known.get((policy["phase"], policy["name"]), {})
+            for name in _COUNTED & same.keys():
+                policy[name] = _added(policy[name], same[name])
+    return msgspec.json.encode(first)
+
+
+def _added(one: Any, other: Any) -> Any:
+    if isinstance(one, dict):
+        return {name: _added(value, other[name]) for name, value in one.items()}
+    if isinstance(one, list):
+        return [_added(value, added) for value, added in zip(one, other, strict=True)]
+    return one if one is None or other is None else one + other
 
 
 def review_statistics(metrics: Metrics) -> dict[str, Any]:

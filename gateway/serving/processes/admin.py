@@ -100,7 +100,7 @@ class PodAdminListener:
     def _page(self, path: str) -> _Page:
         if path.startswith(EXPLAIN):
             return self._pages.explain
-        if path.rstrip("/") == DASHBOARD:
+        if f"{path}/".startswith(f"{DASHBOARD}/"):
             return self._pages.dashboard
         page = self._open.get(path)
         if page is None:

@@ -8,7 +8,7 @@
     ``/metrics``          ``gateway.telemetry.merged``
     ``/purge``            all purge; an answer other than 200 is that of the gateway
     ``/explain/…``        what all processes know of the review
-    ``/ui/``              leads to the dashboard of the first process
+    ``/ui/…``             the dashboard: the reviews of all processes, their numbers added up, and the rest of the first
     ``/process/N/…``      any page of process N
     ====================  ============================================================================================
 
@@ -26,11 +26,13 @@ import msgspec
 
 from gateway.serving import web
 from gateway.serving.access import DASHBOARD
+from gateway.serving.dashboard.policy_statistics import added_up
 from gateway.serving.explain import FINDINGS, ExplainPage, OtherFindings
 from gateway.serving.processes.health import combined
 from gateway.serving.processes.member import Member
 from gateway.serving.processes.metrics import PodMetrics
 from gateway.serving.processes.requests import Reply, Unanswered, request
+from gateway.serving.processes.streams import DROPPED, copied, merged
 from gateway.serving.purge import PATH as PURGE
 from gateway.serving.refusals import SERVER, Refusal, answer
 from gateway.telemetry.decision_memory import DecisionMemory
@@ -38,12 +40,13 @@ from gateway.telemetry.findings import Findings, Query
 
 PROCESS: Final = "/process/"
 
+_LIVE: Final = f"{DASHBOARD}/api/live"
+_POLICIES: Final = f"{DASHBOARD}/api/policies"
+_REVIEWS: Final = f"{DASHBOARD}/api/reviews/"
+
 _EVENTS: Final = "text/event-stream"
 _PASSED: Final = ("accept", "accept-encoding", "accept-language", "if-none-match", "last-event-id", "range")
 """The fields of a request that a process gets. None of them is a credential."""
-
-_DROPPED: Final = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "server", "date"})
-"""Fields of an answer that belong to the connection."""
 
 
 class Processes(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,14 +133,38 @@ class Pages:
         lost = [f"process {number}: {each}" for number, each in found.items() if isinstance(each, Unanswered)]
         return OtherFindings(findings=findings, why="; ".join(lost))
 
-    async def dashboard(self, given: web.BaseRequest) -> web.Response:
-        """Lead to the dashboard of the first process: each shows what one process does."""
+    async def dashboard(self, given: web.BaseRequest) -> web.StreamResponse:
+        """The page and its files, which are those of the first process; and the data of all processes."""
+        path = given.rel_url.path
+        if path == _LIVE:
+            return await self._live(given)
+        if path != _POLICIES and not path.startswith(_REVIEWS):
+            return await self.process(given, None, given.rel_url.raw_path_qs)
+        found = await _every(self._processes().serving, given.method, given.rel_url.raw_path_qs, _fields(given))
+        replies = [each for each in found.values() if not isinstance(each, Unanswered)]
+        if not replies:
+            return answer(Refusal.NOT_READY, "no process answers; try again")
+        ok = [each for each in replies if each[0].status == HTTPStatus.OK]
+        if path != _POLICIES or not ok:
+            # Of a review, that of the process that knows it.
+            return _passed_on(*(ok or replies)[0])
+        # In a thread: with thousands of policies it takes so long that connections would wait for it.
+        return _passed_on(ok[0][0], await asyncio.to_thread(added_up, [body for _, body in ok]))
+
+    async def _live(self, given: web.BaseRequest) -> web.StreamResponse:
+        """The events of all processes."""
         serving = self._processes().serving
-        if not serving:
-            return answer(Refusal.NOT_READY, "no process serves; try again")
-        up = "../" if given.rel_url.path.endswith("/") else ""
-        location = f"{up}{PROCESS[1:]}{serving[0].number}{DASHBOARD}/"
-        return web.Response(status=HTTPStatus.TEMPORARY_REDIRECT, headers={"Location": location, "Server": SERVER})
+        found = await asyncio.gather(
+            *(request(member, given.method, given.rel_url.raw_path_qs, _fields(given)) for member in serving),
+            return_exceptions=True,
+        )
+        streams = [each for each in found if isinstance(each, Reply) and each.status == HTTPStatus.OK]
+        refused = next((each for each in found if isinstance(each, Reply) and each.status != HTTPStatus.OK), None)
+        if streams:
+            return await merged(given, streams)
+        if refused is not None:
+            return _passed_on(refused, await refused.body())
+        return answer(Refusal.NOT_READY, "no process answers; try again")
 
     async def process(self, given: web.BaseRequest, number: str | None, target: str) -> web.StreamResponse:
         """A page of one process; None: of the first."""
@@ -152,7 +179,7 @@ class Pages:
                 return _passed_on(reply, await reply.body())
         except Unanswered as error:
             return answer(Refusal.NOT_READY, f"process {member.number} does not answer: {error}")
-        return await _copied(given, reply)
+        return await copied(given, reply)
 
 
 async def _every(
@@ -182,25 +209,10 @@ def _health(given: web.BaseRequest, is_well: bool, text: str) -> web.Response:  
 
 
 def _passed_on(reply: Reply, body: bytes) -> web.Response:
-    headers = {name: text for name, text in reply.headers.items() if name not in _DROPPED}
+    headers = {name: text for name, text in reply.headers.items() if name not in DROPPED}
     return web.Response(status=reply.status, body=body, headers={**headers, "Server": SERVER})
 
 
 def _page(status: int, body: bytes, content_type: str = "text/plain; charset=utf-8") -> web.Response:
     headers = {"Content-Type": content_type, "Cache-Control": "no-store", "Server": SERVER}
     return web.Response(status=status, body=body, headers=headers)
-
-
-async def _copied(given: web.BaseRequest, reply: Reply) -> web.StreamResponse:
-    """Write an answer that does not end as it comes, until the client leaves or the process ends."""
-    headers = {name: text for name, text in reply.headers.items() if name not in _DROPPED}
-    response = web.StreamResponse(status=reply.status, headers={**headers, "Server": SERVER})
-    try:
-        await response.prepare(given)
-        async for chunk in reply.chunks:
-            await response.write(chunk)
-    except ConnectionError:
-        response.force_close()
-    finally:
-        await reply.close()
-    return response

@@ -7,10 +7,9 @@ export function parameters() {
   return Object.fromEntries(new URLSearchParams(location.search));
 }
 
-/** The address with these parameters, and the process that is shown; empty ones are left out. */
+/** The address with these parameters; empty ones are left out. */
 export function address(values) {
-  const { process } = parameters();
-  const kept = Object.entries({ process, ...values }).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  const kept = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);
   return `?${new URLSearchParams(kept)}`;
 }
 

@@ -27,6 +27,13 @@ export function difference(after, before) {
   return after;
 }
 
+/** Two records of numbers added up, member by member. */
+export function sum(one, other) {
+  if (typeof one === "number") return one + other;
+  if (Array.isArray(one)) return one.map((each, index) => sum(each, other[index]));
+  return Object.fromEntries(Object.entries(one).map(([name, each]) => [name, sum(each, other[name])]));
+}
+
 /** Seconds as a short text: 850 µs, 12.3 ms, 1.25 s. */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";

@@ -24,10 +24,7 @@ export function hasToken() {
 export async function request(path, signal) {
   const token = sessionStorage.getItem(KEY);
   const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
-  // Of a gateway with several processes: ?process=N in the address of the page.
-  const process = new URLSearchParams(location.search).get("process");
-  const query = process === null ? "" : `?process=${encodeURIComponent(process)}`;
-  const response = await fetch(`${path}${query}`, { headers, signal, cache: "no-store", credentials: "omit" });
+  const response = await fetch(path, { headers, signal, cache: "no-store", credentials: "omit" });
   if (response.status === 401) throw new TokenNeeded();
   if (!response.ok) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
   return response;

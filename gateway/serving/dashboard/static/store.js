@@ -1,5 +1,7 @@
 // What the gateway has sent: its state, recent reviews, and the numbers of the last minutes.
 
+import { sum } from "./numbers.js";
+
 const MOST_REVIEWS = 500;
 const MOST_NUMBERS = 300;
 
@@ -23,13 +25,37 @@ export function keyOf(review) {
 }
 
 /**
- * What to do with each event of a new connection: see live_data.py. The stream of a gateway with several processes may
- * have the events of all: this page shows the process whose events come first.
+ * What to do with each event of a new connection: see live_data.py. The stream of a gateway with several processes has
+ * the events of all: their reviews are one list, their numbers are added up, and the rest is that of the first.
  */
 export function receiver() {
-  let followed = null;
-  const ours = (process) => (followed ??= process) === process;
-  return Object.fromEntries(Object.entries(receive).map(([name, take]) => [name, (data) => ours(data.process) && take(data)]));
+  const states = new Map();
+  const numbers = new Map();
+  let first = null;
+  return {
+    state(state) {
+      first ??= state.process;
+      states.set(state.process, state);
+      receive.state({ ...states.get(first), failedOpen: ignored([...states.values()]) });
+    },
+    reviews: receive.reviews,
+    numbers(record) {
+      numbers.set(record.process, record);
+      if (record.process !== first) return;
+      const { outcomes, durations } = [...numbers.values()].map(({ outcomes, durations }) => ({ outcomes, durations })).reduce(sum);
+      receive.numbers({ ...record, outcomes, durations });
+    },
+  };
+}
+
+/** The ignored failures of all processes, by policy. */
+function ignored(states) {
+  const found = new Map();
+  for (const each of states.flatMap((state) => state.failedOpen)) {
+    const key = `${each.phase} ${each.policy}`;
+    found.set(key, { ...each, count: each.count + (found.get(key)?.count ?? 0) });
+  }
+  return [...found.values()];
 }
 
 const receive = {
@@ -48,7 +74,7 @@ const receive = {
   reviews({ reviews, skipped }) {
     const known = new Set(store.reviews.map(keyOf));
     const added = reviews.filter((review) => !known.has(keyOf(review)));
-    store.reviews = [...added.toReversed(), ...store.reviews].slice(0, MOST_REVIEWS);
+    store.reviews = [...added.toReversed(), ...store.reviews].sort((one, other) => other.time - one.time).slice(0, MOST_REVIEWS);
     store.skipped += skipped;
     notify("reviews", added);
   },
