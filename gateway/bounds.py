@@ -120,14 +120,16 @@ def _check(name: str, value: float, limit: Limit) -> None:
         raise ValueError(f"limit depth is {value}: it must be at most {DEEPEST}")
 
 
-def check_budget(budget: int, body_bytes: int) -> None:
-    """Reject a memory budget that is too small for the largest AdmissionReview.
+def check_budget(budget: int, body_bytes: int, processes: int = 1) -> None:
+    """Reject a memory budget that is too small for the largest AdmissionReview. It is that of each process.
 
     Raises:
         ValueError: the budget, the smallest one allowed, and what to do.
     """
     if budget < LARGEST_BODIES * body_bytes:
+        of_each = f" for each of {processes} processes" if processes > 1 else ""
         raise ValueError(
-            f"the memory budget is {budget} bytes: it must hold {LARGEST_BODIES} of the largest AdmissionReviews, "
-            f"{LARGEST_BODIES} x {body_bytes} bytes; raise --memory-budget or lower --limit-body-bytes"
+            f"the memory budget is {budget} bytes{of_each}: it must hold {LARGEST_BODIES} of the largest "
+            f"AdmissionReviews, {LARGEST_BODIES} x {body_bytes} bytes; raise --memory-budget "
+            "or lower --limit-body-bytes"
         )

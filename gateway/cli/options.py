@@ -149,7 +149,7 @@ def chosen_limits(values: dict[str, Any], *owners: type[Bounds]) -> tuple[Any, .
     budget = values.pop("memory_budget", max(MEMORY_BUDGET, LARGEST_BODIES * body_bytes))
     processes = values.get("processes", 1)
     try:
-        check_budget(budget // processes, body_bytes)
+        check_budget(budget // processes, body_bytes, processes)
         return tuple(_made(owner, values, budget, body_bytes, processes) for owner in owners)
     except ValueError as error:
         raise click.BadParameter(f"{error}; see docs/reference/limits.md") from None

@@ -17,15 +17,16 @@ from gateway.transports.limits import TransportLimits
 OWNERS = (Limits, TransportLimits, PatchLimits, CacheLimits)
 
 
-def chosen(*arguments):
-    """The limits that a command with these arguments has."""
+def chosen(*arguments, processes=1):
+    """The limits that a command with these arguments has, of each of so many processes."""
     made = []
 
     @click.command()
     @limit_options(*OWNERS)
     def command(**values):
+        values["processes"] = processes
         made.extend(chosen_limits(values, *OWNERS))
-        assert not values
+        assert values == {"processes": processes}
 
     result = CliRunner().invoke(command, [str(argument) for argument in arguments], standalone_mode=False)
     if result.exception is not None:
@@ -49,6 +50,23 @@ def test_every_share_follows_the_memory_budget(budget):
     ]
     assert len(shares) == 6
     assert sum(shares) <= budget
+
+
+@pytest.mark.parametrize("given", [(), ("--limit-cache-memory-bytes", "90M")])
+def test_processes_share_what_is_of_the_budget(given):
+    """Each has an equal part of every share, also of one that is given; all other limits are of each process."""
+    one, third = chosen(*given), chosen(*given, processes=3)
+    for alone, shared in zip(one, third, strict=True):
+        for name, limit in alone.limits.items():
+            expected = getattr(alone, name)
+            assert getattr(shared, name) == (expected // 3 if limit.budget_divisor else expected)
+
+
+def test_each_process_needs_the_smallest_budget():
+    """A budget that is enough for one process is refused for two."""
+    assert chosen("--memory-budget", "160M")
+    with pytest.raises(click.BadParameter, match="the memory budget is 80000000 bytes for each of 2 processes"):
+        chosen("--memory-budget", "160M", processes=2)
 
 
 @given(st.integers(1, MEMORY_BUDGET // LARGEST_BODIES))

@@ -71,6 +71,7 @@ def test_the_manifests_are_the_charts(values, path):
         (["autoscaling.minReplica=3"], "minReplica"),
         (["drainSeconds=9"], "drainSeconds"),
         (["memoryBudget=lots"], "memoryBudget"),
+        (["processes=0"], "processes"),
         (["image.digest=sha1:0"], "digest"),
         (["redis.existingSecret=redis"], "sealKeySecret"),
         (["redis.sealKeySecret=seal"], "sealKeySecret"),
