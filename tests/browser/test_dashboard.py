@@ -57,6 +57,7 @@ def test_a_denial_says_who_and_why(gateway, open_dashboard):
     report = dashboard.page.locator(".report", has_text="no-privileged")
     for text in ("DENIED", "privileged containers are not allowed", "validating.yaml:", "samples"):
         assert text in report.inner_text()
+    assert report.get_by_role("link").get_attribute("href").startswith("https://kubernetes.io/docs/")
 
 
 def test_the_uid_of_a_denial_leads_to_its_review(gateway, open_dashboard):

@@ -97,6 +97,11 @@ function waterfall(decision) {
 
 // ------------------------------------------------------------------------------------------------ the policies
 
+/** A URL of the configuration as a link, if it leads to a page: any other text stays a text. */
+function link(text) {
+  return /^https?:\/\//.test(text) ? el("a", { href: text, rel: "noreferrer", target: "_blank" }, text) : text;
+}
+
 /** The policies that refused, failed, warned, or would have changed something: who, why, where it is configured. */
 function reports(decision) {
   const told = decision.policies.filter((policy) => policy.message || policy.warnings.length || policy.conflicts.length || policy.wouldChange.length);
@@ -117,7 +122,7 @@ function reports(decision) {
         ["Configured in", policy.place],
         ["Worker", policy.target ? `${policy.worker}, ${policy.target}` : policy.worker],
         ["Contact", policy.contact],
-        ["Documentation", policy.documentation],
+        ["Documentation", link(policy.documentation)],
       ]),
     ),
   );
