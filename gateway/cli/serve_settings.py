@@ -82,6 +82,7 @@ def chosen_settings(policies: tuple[Path, ...], values: dict[str, Any]) -> tuple
         registration=_registration(values),
         redis=values["redis"] or "",
         seal_key_file=values["seal_key_file"],
+        processes=values["processes"],
         decision_log=values["decision_log"],
         decision_log_level=LogLevel(values["decision_log_level"]),
         recording_dir=values["recording_dir"],

@@ -40,7 +40,7 @@ class DecisionOutputs:
         self._writers: list[BackgroundWriter] = []
         self.observers: list[DecisionObserver] = []
         if settings.decision_log != NONE:
-            writer = self._writer(DECISION_LOG, _sink(settings.decision_log))
+            writer = self._writer(DECISION_LOG, _sink(settings.decision_log, shared=settings.processes > 1))
             self.observers.append(DecisionLog(writer, settings.decision_log_level))
 
         if settings.recording_dir is not None and settings.recording_sample_ratio:
@@ -65,14 +65,14 @@ class DecisionOutputs:
             writer.stop()
 
 
-def _sink(destination: str) -> Sink:
+def _sink(destination: str, *, shared: bool) -> Sink:
     if destination == OTLP:
         # It takes as long to import as half of the rest.
         from gateway.telemetry.otlp_logs import OtlpSink  # noqa: PLC0415
 
         return OtlpSink()
     if destination == STDOUT:
-        return DescriptorSink(sys.__stdout__.fileno() if sys.__stdout__ else 1, "standard output")
+        return DescriptorSink(sys.__stdout__.fileno() if sys.__stdout__ else 1, "standard output", shared=shared)
     return FileSink(Path(destination))
 
 

@@ -86,6 +86,8 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """The URL of the Redis that all replicas share, perhaps with a password; empty: each replica has its own cache."""
     seal_key_file: Path | None = None
     """The keys that seal entries in Redis; None: a key of this process, so that no replicas share verdicts."""
+    processes: int = 1
+    """How many processes the gateway has, of which this is one."""
     decision_log: str = "none"
     """``stdout``, ``otlp``, ``none``, or the path of a file."""
     decision_log_level: LogLevel = LogLevel.DENIED

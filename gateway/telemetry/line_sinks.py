@@ -13,7 +13,7 @@ import contextlib
 import fcntl
 import os
 import select
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,25 +29,43 @@ _MODE: Final = 0o640
 """A group of the operator's choice may read the log; it names users and objects."""
 
 
+@contextlib.contextmanager
+def other_processes_wait(descriptor: int) -> Iterator[None]:
+    """Let no other process of this gateway write to the same pipe: above 4 KB (PIPE_BUF), a write to it is not atomic.
+
+    A process that ends leaves the lock. What cannot be locked is written without.
+    """
+    with contextlib.suppress(OSError):
+        fcntl.lockf(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            fcntl.lockf(descriptor, fcntl.LOCK_UN)
+
+
 class DescriptorSink:
     """Writes lines to a file descriptor, such as that of standard output.
 
     Args:
         descriptor: open; it is never closed here.
         name: in messages.
+        shared: whether other processes of this gateway write to it.
     """
 
-    def __init__(self, descriptor: int, name: str) -> None:
+    def __init__(self, descriptor: int, name: str, *, shared: bool = False) -> None:
         self.name: Final = name
         self._descriptor = descriptor
+        self._shared = shared
         self._torn = False
 
     def write(self, records: Sequence[bytes]) -> None:
         """See Sink. Waits as long as the reader does not read."""
-        if self._torn:
-            # What an error has cut ends in a line of its own.
-            self._write(b"\n", ())
-        self._write(b"".join(records), records)
+        with other_processes_wait(self._descriptor) if self._shared else contextlib.nullcontext():
+            if self._torn:
+                # What an error has cut ends in a line of its own.
+                self._write(b"\n", ())
+            self._write(b"".join(records), records)
 
     def _write(self, content: bytes, records: Sequence[bytes]) -> None:
         written = 0

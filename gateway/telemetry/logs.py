@@ -11,9 +11,12 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Final, TextIO
 
 import structlog
+
+from gateway.telemetry.line_sinks import other_processes_wait
 
 QUEUE_LINES: Final = 10_000
 """Lines in memory while standard error stalls: at 1 KB a line 10 MB, some seconds of the worst case (every review
@@ -52,7 +55,10 @@ class _Writer:
         formatter: logging.Formatter,
         out: TextIO,
         dropped: Callable[[], object],
+        *,
+        shared: bool,
     ) -> None:
+        self._shared = shared
         self._lines = lines
         self._formatter = formatter
         self._out = out
@@ -86,8 +92,9 @@ class _Writer:
             self._out.write(line)
             return
         rest = memoryview(line.encode(errors="backslashreplace"))
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        with other_processes_wait(descriptor) if self._shared else nullcontext():
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
 
 
 def _first_things_first(logger: Any, method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
@@ -177,7 +184,7 @@ def configure_logs(
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *render],
     )
     waiting: queue.Queue[Any] = queue.Queue(lines)
-    writer = _Writer(waiting, formatter, out, dropped)
+    writer = _Writer(waiting, formatter, out, dropped, shared=process is not None)
     root = logging.getLogger()
     root.handlers[:] = [_DroppingHandler(waiting, dropped)]
     root.setLevel(level.upper())

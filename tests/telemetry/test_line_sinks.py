@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,28 @@ def test_a_descriptor_that_does_not_block_is_waited_for():
     DescriptorSink(descriptor, "a pipe").write([line(number) for number in range(10_000)])
     os.close(descriptor)
     assert reader.communicate()[0].strip() == b"10000"
+
+
+SHARING = """
+    import sys
+    from gateway.telemetry.line_sinks import DescriptorSink
+    sink = DescriptorSink(1, "standard output", shared=True)
+    for _ in range(200):
+        sink.write([sys.argv[1].encode() * 9_999 + b"\\n"])
+"""
+
+
+@pytest.mark.integration
+def test_processes_that_share_a_pipe_write_whole_lines():
+    """Also lines that are longer than what a pipe takes at once."""
+    reading, descriptor = os.pipe()
+    command = [sys.executable, "-c", textwrap.dedent(SHARING)]
+    writers = [subprocess.Popen([*command, name], stdout=descriptor) for name in "ab"]
+    os.close(descriptor)
+    with os.fdopen(reading, "rb") as pipe:
+        lines = Counter(pipe)
+    assert lines == {b"a" * 9_999 + b"\n": 200, b"b" * 9_999 + b"\n": 200}
+    assert [writer.wait() for writer in writers] == [0, 0]
 
 
 LIMITED = """
