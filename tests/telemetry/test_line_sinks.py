@@ -123,21 +123,26 @@ SHARING = """
     import sys
     from gateway.telemetry.line_sinks import DescriptorSink
     sink = DescriptorSink(1, "standard output", shared=True)
-    for _ in range(200):
-        sink.write([sys.argv[1].encode() * 9_999 + b"\\n"])
+    print("begins", file=sys.stderr, flush=True)
+    for _ in range(20):
+        sink.write([sys.argv[1].encode() * 199_999 + b"\\n"])
 """
 
 
 @pytest.mark.integration
 def test_processes_that_share_a_pipe_write_whole_lines():
-    """Also lines that are longer than what a pipe takes at once."""
+    """Also lines that are longer than what a pipe holds."""
     reading, descriptor = os.pipe()
     command = [sys.executable, "-c", textwrap.dedent(SHARING)]
-    writers = [subprocess.Popen([*command, name], stdout=descriptor) for name in "ab"]
+    writers = [subprocess.Popen([*command, name], stdout=descriptor, stderr=subprocess.PIPE) for name in "ab"]
     os.close(descriptor)
+    for writer in writers:
+        # The pipe fills, and both wait for the reader.
+        with writer.stderr as reports:
+            assert reports.readline() == b"begins\n"
     with os.fdopen(reading, "rb") as pipe:
         lines = Counter(pipe)
-    assert lines == {b"a" * 9_999 + b"\n": 200, b"b" * 9_999 + b"\n": 200}
+    assert lines == {b"a" * 199_999 + b"\n": 20, b"b" * 199_999 + b"\n": 20}
     assert [writer.wait() for writer in writers] == [0, 0]
 
 
