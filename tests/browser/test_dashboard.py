@@ -166,6 +166,10 @@ def test_pictures_for_the_docs(gateway, open_dashboard):
     dashboard.page.get_by_role("link", name="CREATE pods t/p1").nth(1).click()
     dashboard.page.locator(".object").wait_for()
     dashboard.screenshot("dashboard-review.jpg", full_page=True, quality=70)
+    for name in ("Policies", "Workers", "Health"):
+        dashboard.page.get_by_role("link", name=name, exact=True).click()
+        dashboard.page.get_by_role("heading", name=name, exact=True).wait_for()
+        dashboard.screenshot(f"dashboard-{name.lower()}.jpg", quality=70)
 
 
 def test_texts_of_others_are_never_markup(gateway, open_dashboard):

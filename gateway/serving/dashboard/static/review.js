@@ -54,8 +54,8 @@ function step(name, details, bars, start, spent) {
   return el(
     "tr",
     {},
-    el("th", { scope: "row" }, name),
-    el("td", {}, details),
+    el("th", { scope: "row", class: "step" }, name),
+    el("td", { class: "how" }, details),
     el("td", { class: "number" }, duration(start / 1000)),
     el("td", { class: "number" }, duration(spent / 1000)),
     el("td", { class: "bars", "aria-hidden": "true" }, bars),
@@ -85,7 +85,7 @@ function waterfall(decision) {
   const called = decision.policies.filter((policy) => policy.matched && policy.startedMs !== null);
   const { stages, spentMs } = decision.ledger;
   const total = Math.max(spentMs, ...called.map((policy) => policy.endedMs), 0.001);
-  const stage = (each) => step(el("i", {}, each.name), "stage of the gateway", bar("stage", each.startMs, each.startMs + each.spentMs, total), each.startMs, each.spentMs);
+  const stage = (each) => step(el("i", {}, each.name), "gateway", bar("stage", each.startMs, each.startMs + each.spentMs, total), each.startMs, each.spentMs);
   const until = stages.findIndex((each) => each.name === "calls");
   const before = until < 0 ? stages : stages.slice(0, until + 1);
   return table(
