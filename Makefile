@@ -133,7 +133,7 @@ demo-checks: $(VENV)/.dev haproxy build-workers build-collector build-prometheus
 manifests: $(VENV)/.dev build-helm  ## make deploy/manifests, and what the tests compare, from the chart
 	@$(BIN)/python -m tests.deploy.chart
 
-deploy-checks: $(VENV)/.dev build-helm build-compose build-collector haproxy promtool  ## what deploy/ holds: images, compose file, manifests, alerts, without a container engine (under eight minutes)
+deploy-checks: $(VENV)/.dev build-helm build-compose promtool  ## what deploy/ holds: images, compose file, manifests, alerts, without a container engine (under eight minutes)
 	@$(BIN)/python -m pytest -m deploy tests/deploy --timeout 600 $(ARGS)
 
 browser: $(VENV)/.dev chromium tests/browser/node_modules  ## the dashboard in a real browser, with pictures of its pages in .run/browser (under three minutes)
