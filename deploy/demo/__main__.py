@@ -28,7 +28,7 @@ async def show(folder: Path, *, once: bool) -> None:
     print(f"Starting docker-compose.yml's services as processes; their logs are in {_short(folder)} ...", flush=True)
     async with Processes(services, folder) as running, aiohttp.ClientSession() as session:
         for name, seen in await Alive(running, session).wait():
-            print(f"  {name + ':':23}{seen}", flush=True)
+            print(f"  {name + ':':24}{seen}", flush=True)
         for line in _what_to_open(running):
             print(line, flush=True)
         if not once:

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import aiohttp
@@ -34,6 +35,7 @@ class Alive:
             "workers": self.policies,
             "alert rules": self.rules,
             "traces": self.traces,
+            "from metrics to traces": self.exemplars,
         }
         return [(name, await self._until(name, check)) for name, check in checks.items()]
 
@@ -89,24 +91,30 @@ class Alive:
 
     async def traces(self) -> str | None:
         """The collector has passed on spans of all that export some."""
-        services = self.spans()
+        services = Counter(name for name, _ in self._spans())
         named = {service.environment.get("OTEL_SERVICE_NAME") for service in self._running.services} - {None}
         if services.keys() < named:
             return None
         return ", ".join(f"{count} spans of {name}" for name, count in services.items())
 
-    def spans(self) -> Counter[str]:
-        """How many spans the collector has passed on, by service."""
+    async def exemplars(self) -> str | None:
+        """From a metric in Prometheus one comes to a trace that the collector has passed on."""
+        metric = "admission_gateway_review_duration_seconds_bucket"
+        now = time.time()
+        found = await self._get("query_exemplars", query=metric, start=f"{now - 3600}", end=f"{now}")
+        named = {exemplar["labels"]["trace_id"] for series in found for exemplar in series["exemplars"]}
+        arrived = named & {trace for _, trace in self._spans()}
+        return f"{len(arrived)} exemplars of metrics lead to them" if arrived else None
+
+    def _spans(self) -> Iterator[tuple[str, str]]:
+        """The spans that the collector has passed on: pairs of a service's name and a trace's id."""
         path = self._running.machine.folder / "traces.jsonl"
-        found: Counter[str] = Counter()
         for line in path.read_text().splitlines() if path.exists() else ():
             # The last line may be in the making.
             for each in json.loads(line)["resourceSpans"] if line.endswith("}") else ():
-                names = [
-                    a["value"]["stringValue"] for a in each["resource"]["attributes"] if a["key"] == "service.name"
-                ]
-                found[names[0] if names else "?"] += sum(len(scope["spans"]) for scope in each["scopeSpans"])
-        return found
+                attributes = {one["key"]: one["value"].get("stringValue") for one in each["resource"]["attributes"]}
+                for scope in each["scopeSpans"]:
+                    yield from ((attributes["service.name"], span["traceId"]) for span in scope["spans"])
 
     async def _by(self, label: str, metric: str) -> dict[str, float]:
         """The sums of a counter, by a label's values; those that are above 0."""
