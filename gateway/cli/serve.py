@@ -68,9 +68,9 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
         return
     print_notes(wanted=process is None or process.speaks)
     settings, hooks = chosen_settings(policies, values)
-    if process is not None and process.number > 1:
-        transports = replace(settings.transport_config, starts_fixed_targets=False)
-        settings = replace(settings, transport_config=transports)
+    if process is not None:
+        transports = replace(settings.transport_config, starts_fixed_targets=process.number == 1)
+        settings = replace(settings, process=process.number, transport_config=transports)
     metrics = Metrics()
     stop_logs = configure_logs(
         level=values["log_level"],

@@ -21,12 +21,20 @@ class ClusterPolicies:
         reload: loads files and objects together.
         rollout: has the configuration in force.
         ready: called once all objects are known, loaded and in force.
+        process: the number of this process, of several; 0: there are no others.
     """
 
     def __init__(
-        self, client: KubernetesClient, reload: Reload, rollout: ConfigurationSwitch, ready: Callable[[], object]
+        self,
+        client: KubernetesClient,
+        reload: Reload,
+        rollout: ConfigurationSwitch,
+        ready: Callable[[], object],
+        *,
+        process: int = 0,
     ) -> None:
         self._client = client
+        self._process = process
         self._objects = PolicyObjects(client, self._changed)
         self._reload = reload
         self._rollout = rollout
@@ -62,10 +70,13 @@ class ClusterPolicies:
         return None
 
     def start(self, listen: Address) -> None:
-        """Begin to watch. The replica is named by its host, which is a pod's name, and the port that it listens on."""
+        """Begin to watch. The replica is named by its host, which is a pod's name, the port that it listens on, and the
+        number of its process if it is one of several.
+        """
+        process = f"/{self._process}" if self._process else ""
         self._status = StatusWriter(
             self._client,
-            replica=f"{socket.gethostname()[:63]}:{listen[1]}",
+            replica=f"{socket.gethostname()[:63]}:{listen[1]}{process}",
             objects=lambda: self._objects.all().values(),
             findings=self._findings,
         )

@@ -39,7 +39,7 @@ class ClusterServices:
         self._ready = ready
         self._policies: ClusterPolicies | None = None
         if settings.cluster_policies and reload is not None:
-            self._policies = ClusterPolicies(cluster.client, reload, rollout, self._be_ready)
+            self._policies = ClusterPolicies(cluster.client, reload, rollout, self._be_ready, process=settings.process)
         self._registration: SelfRegistration | None = None
         if settings.registration is not None:
             secret = cluster.certificate

@@ -88,6 +88,8 @@ class Settings(Redacted, Struct, frozen=True, kw_only=True):
     """The keys that seal entries in Redis; None: a key of this process, so that no replicas share verdicts."""
     processes: int = 1
     """How many processes the gateway has, of which this is one."""
+    process: int = 0
+    """The number of this one, from 1; 0: there are no others."""
     decision_log: str = "none"
     """``stdout``, ``otlp``, ``none``, or the path of a file."""
     decision_log_level: LogLevel = LogLevel.DENIED
