@@ -117,6 +117,9 @@ class Member:
         """Send a signal. A process that is starting reloads when it is ready: SIGHUP would end it before."""
         if number == signal.SIGHUP and not self.is_ready:
             self._reload_when_ready = True
+        elif number == signal.SIGINT and not self.is_ready:
+            # Python would show where the start was interrupted.
+            self.signal(signal.SIGTERM)
         elif not self.has_ended:
             # Popen sends none after the process was waited for.
             self._process.send_signal(number)
