@@ -23,7 +23,9 @@ async def show(folder: Path, *, once: bool) -> None:
     """Start everything, show that it is alive, and serve until a signal comes unless it is shown ``once``."""
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - this is a coroutine
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    # Also where SIGINT is ignored, as in a shell's background job.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     services = read()
     print(f"Starting docker-compose.yml's services as processes; their logs are in {_short(folder)} ...", flush=True)
     async with Processes(services, folder) as running, aiohttp.ClientSession() as session:
@@ -60,7 +62,7 @@ def main() -> int:
     given = parser.parse_args()
     try:
         asyncio.run(show(FOLDER, once=given.once))
-    except (KeyboardInterrupt, asyncio.CancelledError):
+    except asyncio.CancelledError:
         print("Stopped.")
     except NotAliveError as error:
         print(error, file=sys.stderr)
