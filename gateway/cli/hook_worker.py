@@ -6,9 +6,6 @@ file or the cluster's credentials cannot be read, or wrong usage.
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +17,13 @@ from gateway.cli.trace_options import chosen_traces
 from gateway.cluster.client import KubernetesClient
 from gateway.cluster.errors import KubeconfigError
 from gateway.hooks.server.handlers import UnservedError, serve_hooks
-from gateway.hooks.server.hook_cluster import HookCluster
 from gateway.hooks.source.directory import HookDirectory
-from gateway.serving.settings import Address
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration
-from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.table import HOOK_WORKER, HOOK_WORKER_PREFIX
 from gateway.transports.limits import TransportLimits
 
 if TYPE_CHECKING:
+    from gateway.cli.hook_worker_admin import AdminParts
     from gateway.telemetry.traces.provider import SpanProvider
     from gateway.telemetry.traces.settings import TraceSettings
 
@@ -65,7 +59,7 @@ def run(
     arguments = [*(("--listen", listen) if listen is not None else ()), *flags]
     try:
         spans = None if traces is None else _spans(traces)
-        events, listener = (None, None) if values["admin_listen"] is None else _listener(values["admin_listen"])
+        events, listener = (None, None) if values["admin_listen"] is None else _admin(values["admin_listen"])
         serve_hooks(configuration, chosen, arguments, client, spans=spans, events=events, listener=listener)
     except UnservedError as error:
         fail(str(error), WRONG_CONFIGURATION)
@@ -77,13 +71,11 @@ def _spans(settings: "TraceSettings") -> "SpanProvider":
     return SpanProvider(settings)
 
 
-def _listener(address: Address) -> tuple[Metrics, Callable[[HookCluster | None], AbstractAsyncContextManager[None]]]:
-    """The metrics, and what makes the admin listener that shows them."""
-    # Without it, a start does not wait for the import of an HTTP server.
-    from gateway.cli.hook_worker_admin import admin_listener  # noqa: PLC0415
+def _admin(address: tuple[str, int]) -> "AdminParts":
+    # Imported here: without it, a start does not wait for the import of an HTTP server.
+    from gateway.cli.hook_worker_admin import admin_parts  # noqa: PLC0415
 
-    metrics = Metrics(HOOK_WORKER, prefix=HOOK_WORKER_PREFIX)
-    return metrics, partial(admin_listener, address, metrics)
+    return admin_parts(address)
 
 
 def _client(kubeconfig: Path | None) -> KubernetesClient:

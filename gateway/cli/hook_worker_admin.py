@@ -1,8 +1,9 @@
 """The admin listener of ``hook-worker``: ``/livez``, ``/readyz`` and ``/metrics``."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 from gateway.cli.standard_streams import COULD_NOT, fail
 from gateway.hooks.server.hook_cluster import HookCluster
@@ -11,10 +12,20 @@ from gateway.serving.admin import AdminListener, Check
 from gateway.serving.settings import Address
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.process import observe_process, watch_lag
+from gateway.telemetry.table import HOOK_WORKER, HOOK_WORKER_PREFIX
+
+AdminParts = tuple[Metrics, Callable[[HookCluster | None], AbstractAsyncContextManager[None]]]
+"""The metrics, and what makes the listener that shows them."""
+
+
+def admin_parts(address: Address) -> AdminParts:
+    """The metrics of a hook-worker, and its listener at this address."""
+    metrics = Metrics(HOOK_WORKER, prefix=HOOK_WORKER_PREFIX)
+    return metrics, partial(_listener, address, metrics)
 
 
 @asynccontextmanager
-async def admin_listener(address: Address, metrics: Metrics, cluster: HookCluster | None) -> AsyncIterator[None]:
+async def _listener(address: Address, metrics: Metrics, cluster: HookCluster | None) -> AsyncIterator[None]:
     """Listen as long as this is open; end the process if the address cannot be listened at.
 
     ``/readyz`` never fails: hooks without snapshots can be called, whatever becomes of those of others.
