@@ -70,7 +70,9 @@ class Family:
         if self.metric.starts is not None:
             rest[-1] = self.metric.starts(policy)
         for others in product(*rest):
-            self.made((*first, *others))
+            labels = (*first, *others)
+            if labels not in self.series:
+                self.series[labels] = new_series(self.metric, self._name, (self._labels, labels))
 
     def keep_only(self, subjects: Container[LabelValues]) -> None:
         """Remove the series of all policies or entries but these."""
