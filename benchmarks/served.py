@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,11 +43,12 @@ class Window:
 
 
 def start(
-    folder: Path, configuration: str, worker: str, *flags: str
+    folder: Path, configuration: str, worker: str, *flags: str, environment: Mapping[str, str] | None = None
 ) -> tuple["subprocess.Popen[bytes]", int, ssl.SSLContext]:
     """A gateway that serves, where it listens, and how to trust it.
 
-    ``configuration`` is YAML; ``worker`` is the text of ``bench_worker.py``, which it may name.
+    ``configuration`` is YAML; ``worker`` is the text of ``bench_worker.py``, which it may name. ``environment``: more
+    variables.
     """
     (folder / "policies.yaml").write_text(configuration)
     (folder / "bench_worker.py").write_text(worker)
@@ -60,6 +62,7 @@ def start(
         ],
         stdout=subprocess.PIPE,
         cwd=folder,
+        env={**os.environ, **(environment or {})},
     )
     assert gateway.stdout is not None
     while not (line := gateway.stdout.readline()).startswith(b"serving"):

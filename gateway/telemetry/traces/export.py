@@ -69,6 +69,9 @@ class SpanExport:
         for warning in self._settings.warnings:
             _LOG.warning("a setting of traces is ignored", why=warning)
         _LOG.info("traces are exported", endpoint=self._settings.shown_endpoint, protocol=self._settings.protocol)
+        # Not in the thread: what is imported after the start is collected as garbage again and again, and the imports
+        # would compete with the first reviews.
+        self._begin()
         self._thread.start()
 
     def put(self, spans: "Sequence[Span | ReadableSpan]") -> None:
@@ -104,7 +107,6 @@ class SpanExport:
     # ------------------------------------------------------------------------------------------- in the thread
 
     def _run(self) -> None:
-        self._begin()
         batches = self._settings.batches
         while not self._is_stopping:
             self._due.wait(batches.delay_seconds)
