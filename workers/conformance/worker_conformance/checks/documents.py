@@ -75,7 +75,7 @@ async def uid(worker: Subject) -> None:
 @section.check(
     "trace-context",
     "The policy runs in the trace of the gateway.",
-    readme("is the parent of the policy's span"),
+    readme("name the parent of the policy's span"),
     probes="echo",
 )
 async def trace_context(worker: Subject) -> None:
