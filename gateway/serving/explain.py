@@ -138,7 +138,6 @@ class ExplainPage:
 
 def explanation(uid: str, findings: Sequence[Findings], why: str = "") -> dict[str, Any]:
     """The document, from what all have found."""
-    since = [each.since for each in findings if each.since is not None]
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -148,7 +147,7 @@ def explanation(uid: str, findings: Sequence[Findings], why: str = "") -> dict[s
         "searched": {
             "replicas": sorted({each.replica for each in findings}),
             "retained": sum(each.retained for each in findings),
-            "since": timestamp(max(since)) if since else None,
+            "since": timestamp(max(each.since for each in findings)),
             "why": why,
         },
     }
@@ -157,11 +156,10 @@ def explanation(uid: str, findings: Sequence[Findings], why: str = "") -> dict[s
 def _not_found(uid: str, searched: dict[str, Any]) -> str:
     replicas = searched["replicas"]
     where = replicas[0] if len(replicas) == 1 else f"{len(replicas)} replicas ({', '.join(replicas)})"
-    since = f", all refused ones since {searched['since']}" if searched["since"] else ""
     why = f"; others may have it: {searched['why']}" if searched["why"] else ""
     return (
-        f"no decision of review {quote(uid)} is retained; {where} retained {searched['retained']} decisions{since}"
-        f"{why}; older ones are in the decision log"
+        f"no decision of review {quote(uid)} is retained; {where} retained {searched['retained']} decisions, all "
+        f"refused ones since {searched['since']}{why}; older ones are in the decision log"
     )
 
 

@@ -83,6 +83,7 @@ class DecisionMemory:
         self._large = size // LARGE_SHARE
         self._allowed = _Ring()
         self._refused = _Ring()
+        self._complete_from = time.monotonic()
         self._plans: dict[int, _RetainedPlan] = {}
         self._policies = 0
 
@@ -123,18 +124,15 @@ class DecisionMemory:
         return self._allowed.size + self._refused.size
 
     @property
-    def oldest(self) -> float | None:
-        """The Unix time since which every refused or failed decision is retained; None: none was made, or retained."""
-        ring = self._refused if self._refused.items else self._allowed
-        if not ring.items:
-            return None
-        return time.time() - time.monotonic() + ring.items[0].decision.started
+    def since(self) -> float:
+        """The Unix time since which every refused or failed decision is retained: the start, until one is evicted."""
+        return time.time() - time.monotonic() + self._complete_from
 
     def observe(self) -> None:
         """Set the gauges."""
         self._events.set(RETAINED_DECISIONS, len(self))
         self._events.set(RETAINED_DECISION_BYTES, self.size)
-        self._events.set(RETAINED_DECISIONS_OLDEST, self.oldest or 0.0)
+        self._events.set(RETAINED_DECISIONS_OLDEST, self.since)
 
     # -------------------------------------------------------------------------------------------------- plans
 
@@ -149,6 +147,8 @@ class DecisionMemory:
     def _evict(self, ring: "_Ring") -> None:
         oldest = ring.items.popleft()
         ring.size -= oldest.size
+        if ring is self._refused:
+            self._complete_from = oldest.decision.ended
         oldest.plan.decisions -= 1
         if not oldest.plan.decisions:
             plan = oldest.plan.plan

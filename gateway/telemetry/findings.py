@@ -62,12 +62,12 @@ class Query(Struct, frozen=True, kw_only=True):
 
 class Findings(Struct, frozen=True, kw_only=True):
     """What one process found, and what it searched: how many decisions, and the Unix time since which it retains all
-    refused ones; None: it has none. Documents: ``decision_document``.
+    refused ones. Documents: ``decision_document``.
     """
 
     replica: str
     retained: int
-    since: float | None
+    since: float
     decisions: list[dict[str, Any]]
     related: list[dict[str, Any]]
 
@@ -81,7 +81,7 @@ def find(memory: DecisionMemory, query: Query, *, replica: str = "") -> Findings
     return Findings(
         replica=replica or replica_name(),
         retained=len(memory),
-        since=memory.oldest,
+        since=memory.since,
         decisions=documents,
         related=[decision_document(each, replica=replica or None, limits=_RELATED_LIMITS) for each in related],
     )

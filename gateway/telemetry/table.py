@@ -328,7 +328,7 @@ RETAINED_DECISIONS: Final = _gauge("retained_decisions", "Decisions retained for
 RETAINED_DECISION_BYTES: Final = _gauge("retained_decision_bytes", "Their estimated bytes.")
 RETAINED_DECISIONS_OLDEST: Final = _gauge(
     "retained_decisions_oldest_timestamp_seconds",
-    "Unix time of the oldest retained decision that was refused or failed: how far back explain reaches.",
+    "Unix time since which all refused and failed decisions are retained: how far back explain reaches.",
     combined=Combination.MAX,
 )
 REDUCED_DECISIONS: Final = _counter(

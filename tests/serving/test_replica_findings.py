@@ -134,7 +134,7 @@ async def test_a_forged_reply_is_no_finding(replicas, redis, monkeypatch):
     one = await replicas("one")
     name = module._reply_name("f" * 32)
     monkeypatch.setattr(secrets, "token_hex", lambda _: "f" * 32)
-    forged = {"replica": "evil", "retained": 1, "since": None, "decisions": [{}], "related": []}
+    forged = {"replica": "evil", "retained": 1, "since": 0.0, "decisions": [{}], "related": []}
     content = json.dumps(forged).encode()
     with redis.client as client:
         for sealed in (

@@ -1,7 +1,11 @@
 """What is retained of decisions: the newest, the refused longest, within bytes; never the bytes of the largest."""
 
 import json
+import time
 from base64 import b64encode
+
+import pytest
+from msgspec.structs import replace
 
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy
@@ -57,13 +61,23 @@ def test_the_refused_do_not_make_room_for_the_allowed():
     ignored = decision("i", Failure(reason=Reason.WORKER_TIMEOUT, message="m"), failure_policy=FailurePolicy.IGNORE)
     memory = memory_of(decision("d", Deny()), ignored, *(decision(f"a{number}") for number in range(9)), decisions=4)
     assert sorted(uids(memory.newest())) == ["a7", "a8", "d", "i"]
-    assert memory.oldest is not None
 
 
-def test_an_empty_memory_has_no_oldest():
-    """Nor anything else."""
+def test_all_refused_decisions_are_retained_since_the_last_that_was_evicted():
+    """Since the start, if none was; allowed ones do not count, and a new process does not claim what others had."""
+    before = time.time()
+    memory = memory_of(*(decision(f"a{number}") for number in range(9)), decisions=4)
+    assert before - 1 <= memory.since <= time.time()
+    denied = [replace(decision(f"d{number}", Deny()), ended=time.monotonic() + number) for number in range(4)]
+    for each in denied:
+        memory.decided(each)
+    assert memory.since - (time.time() - time.monotonic()) == pytest.approx(denied[1].ended, abs=0.5)
+
+
+def test_an_empty_memory_has_nothing():
+    """No decision and no bytes."""
     memory = memory_of()
-    assert (len(memory), memory.size, memory.oldest, memory.find("u")) == (0, 0, None, [])
+    assert (len(memory), memory.size, memory.find("u")) == (0, 0, [])
 
 
 def test_the_bytes_are_bounded():

@@ -42,7 +42,6 @@ def test_both_phases_of_a_request_are_found_by_the_uid_of_one():
     assert (uids(found.decisions), uids(found.related)) == (["v"], ["m"])
     assert found.related[0]["changedBy"][0]["path"] == "/metadata/labels/x"
     assert (found.replica, found.retained) == ("gw", 2)
-    assert found.since is not None
 
 
 @pytest.mark.parametrize(
