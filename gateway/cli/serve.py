@@ -22,7 +22,7 @@ from gateway.policies.model import Configuration
 from gateway.serving.acceptor import ListenError
 from gateway.serving.app import Gateway, StrictError, WatchedSource
 from gateway.serving.credential_files import CredentialError
-from gateway.serving.decision_outputs import RecordingError
+from gateway.serving.decision_outputs import OutputError
 from gateway.serving.development_certificates import CertificateError
 from gateway.serving.lifecycle import handle_exception, serve_until, start_unless
 from gateway.serving.processes.channel import ProcessChannel, ProcessIdentity
@@ -48,7 +48,7 @@ _REFUSED: Final = (
     SourceError,
     CacheError,
     CredentialError,
-    RecordingError,
+    OutputError,
     TlsError,
     CertificateError,
     ListenError,

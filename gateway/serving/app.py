@@ -95,7 +95,7 @@ class Gateway:
         watched: where the configuration comes from; None: it is never reloaded.
 
     Raises:
-        CacheError, CredentialError: files or an address in the settings that cannot be used.
+        CacheError, CredentialError, OutputError: files or an address in the settings that cannot be used.
 
     ``drain_seconds`` is how long ``stop`` drains at most; it may be changed until then.
     """

@@ -20,8 +20,10 @@ OTLP: Final = "otlp"
 STDOUT: Final = "stdout"
 
 
-class RecordingError(Exception):
-    """Reviews cannot be recorded as the settings say; the message says why, and contains nothing of a key."""
+class OutputError(Exception):
+    """Decisions cannot be logged or recorded as the settings say. The message: which setting, why, and what to do;
+    nothing of a key.
+    """
 
 
 class DecisionOutputs:
@@ -32,7 +34,7 @@ class DecisionOutputs:
         events: counts decisions that are dropped.
 
     Raises:
-        RecordingError: the key file cannot be used.
+        OutputError: a file or directory in the settings cannot be used. (A full disk can: it may have room later.)
     """
 
     def __init__(self, settings: Settings, events: Events) -> None:
@@ -73,7 +75,16 @@ def _sink(destination: str, *, shared: bool) -> Sink:
         return OtlpSink()
     if destination == STDOUT:
         return DescriptorSink(sys.__stdout__.fileno() if sys.__stdout__ else 1, "standard output", shared=shared)
-    return FileSink(Path(destination))
+    sink = FileSink(Path(destination))
+    try:
+        sink.check()
+    except OSError as error:
+        why = error.strerror if destination else "it is empty"
+        raise OutputError(
+            f"--decision-log {destination!r}: {why}; set a file that the gateway can write, in a "
+            "directory that exists, or one of stdout, otlp and none"
+        ) from None
+    return sink
 
 
 def _segments(directory: Path, key_file: Path | None) -> Sink:
@@ -83,5 +94,13 @@ def _segments(directory: Path, key_file: Path | None) -> Sink:
 
     keys = SealKeys(key_file, "recording key file")
     if keys.why:
-        raise RecordingError(keys.why)
-    return SegmentSink(directory, keys)
+        raise OutputError(keys.why)
+    sink = SegmentSink(directory, keys)
+    try:
+        sink.check()
+    except OSError as error:
+        raise OutputError(
+            f"--recording-dir {str(directory)!r}: {error.strerror}; set a directory that exists, and that the "
+            "gateway can read and write"
+        ) from None
+    return sink

@@ -17,6 +17,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import gmtime, strftime, time_ns
 from typing import Final
 
@@ -24,6 +25,7 @@ from msgspec import Struct
 
 from gateway.redis.sealing import Context, SealKeys
 from gateway.telemetry.background_writer import WriteError
+from gateway.telemetry.line_sinks import except_for_now
 
 SEGMENT_BYTES: Final = 16_777_216
 """Bytes of a segment: 16 MiB, some thousand recordings of 10 KB."""
@@ -69,6 +71,15 @@ class SegmentSink:
         self._descriptor: int | None = None
         self._id = b""
         self._size = self._number = 0
+
+    def check(self) -> None:
+        """Create a file without a name in the directory, and look for its segments.
+
+        Raises:
+            OSError: either fails, and not because the disk is full.
+        """
+        with except_for_now(), TemporaryFile(dir=self._directory), os.scandir(self._directory):
+            pass
 
     def write(self, records: Sequence[bytes]) -> None:
         """See Sink."""

@@ -10,6 +10,7 @@ A line that a full disk cuts is removed again, so that a file has whole lines on
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import select
@@ -27,6 +28,19 @@ FILES: Final = 5
 
 _MODE: Final = 0o640
 """A group of the operator's choice may read the log; it names users and objects."""
+
+_LATER: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENXIO})
+"""Errors that end by themselves: a full disk, and a pipe that no process reads yet."""
+
+
+@contextlib.contextmanager
+def except_for_now() -> Iterator[None]:
+    """Pass over errors that do not prevent a start: what cannot be written until they end is dropped and counted."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _LATER:
+            raise
 
 
 @contextlib.contextmanager
@@ -99,6 +113,16 @@ class FileSink:
         self._file_bytes = file_bytes
         self._files = files
         self._descriptor: int | None = None
+
+    def check(self) -> None:
+        """Create the file if there is none.
+
+        Raises:
+            OSError: it cannot be written, and not because the disk is full.
+        """
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        with except_for_now():
+            os.close(os.open(self._path, flags, _MODE))
 
     def write(self, records: Sequence[bytes]) -> None:
         """See Sink."""
