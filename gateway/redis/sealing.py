@@ -151,16 +151,16 @@ class SealKeys:
     def refresh(self) -> bool:
         """Read the file again; the caller decides when. Returns whether the keys have changed.
 
-        If the file cannot be used, the keys stay, ``why`` is set only if there are none, and the error is logged once.
+        If the file cannot be used, the keys stay, and the error is logged once. If there are none, ``why`` has it.
         """
         if self._path is None:
             return False
         try:
             secrets = secrets_of(self._path, self._kind)
         except ValueError as error:
-            if str(error) != self._reported:
-                self._reported = str(error)
+            if self.keys and str(error) != self._reported:
                 _LOG.error("seal keys cannot be read; those in use stay", error=str(error), keys=len(self.keys))
+            self._reported = str(error)
             self.why = "" if self.keys else str(error)
             return False
         recovered, changed = bool(self._reported), secrets != self._secrets

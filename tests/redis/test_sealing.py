@@ -172,6 +172,15 @@ def test_a_broken_file_changes_nothing(tmp_path):
     assert [entry["log_level"] for entry in logs] == ["error", "error"]
 
 
+def test_without_keys_in_use_the_log_does_not_say_that_they_stay(tmp_path):
+    """``why`` has the error, which the caller reports: once."""
+    with capture_logs() as logged:
+        keys = SealKeys(tmp_path / "missing")
+        keys.refresh()
+    assert "No such file" in keys.why
+    assert logged == []
+
+
 def test_what_the_log_says_of_keys(tmp_path):
     """At the start, after a change and once a broken file is whole again: how many, and a fingerprint of each."""
     file = tmp_path / "keys"
