@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Optional, TypeVar
-from urllib.parse import urlsplit
 
 import click
 
@@ -59,25 +58,21 @@ def chosen_traces(values: dict[str, Any]) -> Optional["TraceSettings"]:
     ratio, slow_seconds = values.pop("traces_sample_ratio", None), values.pop("traces_slow_seconds", 1.0)
     if endpoint is None and not any(os.environ.get(name, "").strip() for name in _SWITCHES):
         return None
-    if endpoint is not None and not _is_url(endpoint):
-        raise click.UsageError(f"--traces-endpoint: {endpoint!r} is not a URL such as http://collector:4317")
-    from gateway.telemetry.traces.settings import trace_settings  # noqa: PLC0415 - only if there may be traces
+    from gateway.telemetry.traces.settings import is_url, trace_settings  # noqa: PLC0415 - only if there may be traces
 
-    settings = trace_settings(os.environ, endpoint=endpoint, ratio=ratio, slow_seconds=slow_seconds)
+    if endpoint is not None and not is_url(endpoint):
+        raise click.UsageError(f"--traces-endpoint: {endpoint!r} is not a URL such as http://collector:4317")
+    warnings: list[str] = []
+    settings = trace_settings(os.environ, endpoint=endpoint, ratio=ratio, slow_seconds=slow_seconds, warnings=warnings)
+    if settings is None:
+        for each in warnings:
+            note(f"warning: {each}; traces are off", fg="yellow")
     if settings is None or has_exporters():
         return settings
     if endpoint is not None:
         raise click.UsageError(f"--traces-endpoint {NEEDS_OPENTELEMETRY_EXTRA}")
     note(f"warning: OTEL_EXPORTER_OTLP_ENDPOINT is set; exporting traces {NEEDS_OPENTELEMETRY_EXTRA}", fg="yellow")
     return None
-
-
-def _is_url(text: str) -> bool:
-    try:
-        found = urlsplit(text)
-        return found.scheme in {"http", "https"} and bool(found.hostname) and found.port != 0
-    except ValueError:
-        return False
 
 
 def has_exporters() -> bool:

@@ -20,6 +20,7 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
+import structlog
 from msgspec import Struct
 from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.sdk._logs import ReadableLogRecord
@@ -29,7 +30,9 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from gateway.telemetry.background_writer import WriteError
 from gateway.telemetry.labels import Drop
 from gateway.telemetry.traces.otlp import LastMessage, resource_of
-from gateway.telemetry.traces.settings import GRPC, otlp_protocol
+from gateway.telemetry.traces.settings import GRPC, OtlpTarget, otlp_target
+
+_LOG: Final = structlog.get_logger(__name__)
 
 EVENT: Final = "admission_gateway.decision"
 
@@ -64,9 +67,12 @@ class OtlpSink:
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        endpoint = environment.get("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT") or environment.get("OTEL_EXPORTER_OTLP_ENDPOINT")
-        self._protocol = otlp_protocol(environment, "LOGS", endpoint or "", [])
-        self.name: Final = f"OTLP logs, by {self._protocol}"
+        warnings: list[str] = []
+        self._target = otlp_target(environment, "LOGS", warnings)
+        for warning in warnings:
+            used = self._target.endpoint or self._target.protocol
+            _LOG.warning("a setting of the decision log is ignored", why=warning, used=used)
+        self.name: Final = f"OTLP logs, by {self._target.protocol}"
         self._messages = LastMessage()
         self._resource = resource_of("admission-gateway")
         self._exporter: LogRecordExporter | None = None
@@ -75,7 +81,7 @@ class OtlpSink:
         """See Sink."""
         try:
             # It is made again until that succeeds: a certificate may come later.
-            self._exporter = self._exporter or _exporter(self._protocol)
+            self._exporter = self._exporter or _exporter(self._target)
             result = self._exporter.export([self._log_record(line) for line in records])
         except Exception as error:
             raise WriteError(f"{type(error).__name__}: {error}", reason=Drop.REJECTED) from error
@@ -108,11 +114,12 @@ class OtlpSink:
         return ReadableLogRecord(record, self._resource, _SCOPE)
 
 
-def _exporter(protocol: str) -> LogRecordExporter:
-    if protocol == GRPC:
+def _exporter(target: OtlpTarget) -> LogRecordExporter:
+    endpoint = target.endpoint or None
+    if target.protocol == GRPC:
         from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter  # noqa: PLC0415 - one of two
 
-        return OTLPLogExporter()
+        return OTLPLogExporter(endpoint=endpoint)
     from opentelemetry.exporter.otlp.proto.http import _log_exporter  # noqa: PLC0415 - one of two
 
-    return _log_exporter.OTLPLogExporter()
+    return _log_exporter.OTLPLogExporter(endpoint=endpoint)

@@ -268,7 +268,7 @@ async def test_a_receiver_that_rejects_is_one_line_in_the_log(gateway, logged, r
         ("http://no.such.host.invalid:4317", {}),
         ("http://127.0.0.1:1", {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}),
         ("https://127.0.0.1:1", {"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nonexistent/ca.crt"}),
-        (None, {"OTEL_EXPORTER_OTLP_ENDPOINT": "no URL at all", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}),
+        (None, {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://no host", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}),
         (None, {"OTEL_EXPORTER_OTLP_ENDPOINT": "::::", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}),
     ],
 )

@@ -163,6 +163,19 @@ def test_what_the_collector_does_not_take_is_an_error(collector, refusal):
     sink.close()
 
 
+def test_an_invalid_variable_is_ignored_with_a_warning(collector, logs, monkeypatch):
+    """The variable of all signals holds. (Over gRPC any name is one to resolve; a protocol is ignored alike.)"""
+    over_grpc = "grpc" in OtlpSink().name
+    name, text = ("PROTOCOL", "http/json") if over_grpc else ("ENDPOINT", "garbage")
+    monkeypatch.setenv(f"OTEL_EXPORTER_OTLP_LOGS_{name}", text)
+    sink = OtlpSink()
+    sink.write([line(Allow())])
+    sink.close()
+    assert len(collector.records) == 1
+    (entry,) = [each for each in logs() if each["message"] == "a setting of the decision log is ignored"]
+    assert entry["why"].startswith("OTEL_EXPORTER_OTLP_LOGS_")
+
+
 async def test_a_gateway_without_its_collector_answers(gateway, collector, monkeypatch):
     """Decisions are lost and counted, and reviews are decided; then the collector is back."""
     collector.refusal = True

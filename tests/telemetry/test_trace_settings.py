@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.engine.trace_context import parent_of
-from gateway.telemetry.traces.settings import GRPC, HTTP, trace_settings
+from gateway.telemetry.traces.settings import GRPC, HTTP, otlp_target, trace_settings
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 COLLECTOR = {ENDPOINT: "http://collector:4317"}
@@ -26,6 +26,8 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
         ({"OTEL_TRACES_EXPORTER": "console, otlp"}, None, True),
         ({"OTEL_TRACES_EXPORTER": "zipkin"}, None, False),
         ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://collector:4318"}, None, False),
+        ({ENDPOINT: "garbage"}, None, False),
+        ({ENDPOINT: "garbage", "OTEL_TRACES_EXPORTER": "otlp"}, None, True),
     ],
 )
 def test_traces_are_on_if_a_flag_or_variable_says_so(environment, endpoint, on):
@@ -43,7 +45,6 @@ def test_traces_are_on_if_a_flag_or_variable_says_so(environment, endpoint, on):
         ({ENDPOINT: "http://c:4318", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "grpc"}, None, GRPC, ""),
         ({}, "http://collector:4317", GRPC, "http://collector:4317"),
         ({}, "http://collector:4318/", HTTP, "http://collector:4318/v1/traces"),
-        ({ENDPOINT: "http://[::"}, None, HTTP, ""),
     ],
 )
 def test_the_protocol_follows_from_a_variable_or_the_port(environment, endpoint, protocol, url):
@@ -97,6 +98,38 @@ def test_invalid_variables_are_ignored_with_a_warning():
     assert len(settings.warnings) == 5
     assert settings.sampler.ratio == 0.01
     assert (settings.batches.delay_seconds, settings.batches.queue_spans) == (5.0, 2048)
+
+
+@pytest.mark.parametrize("url", ["garbage", "garbage://nowhere", "http://[::", "http://", "http://c:99999", "c:4317"])
+@pytest.mark.parametrize("signal", ["TRACES", "LOGS"])
+def test_an_endpoint_that_is_no_url_is_ignored_with_a_warning(url, signal):
+    """As if it were not set: the variable of all signals holds, or the default."""
+    own = f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"
+    path = f"/v1/{signal.lower()}"
+    for others, protocol, endpoint in (
+        ({}, HTTP, f"http://localhost:4318{path}"),
+        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"} | COLLECTOR, HTTP, f"http://collector:4317{path}"),
+        (COLLECTOR, GRPC, "http://collector:4317"),
+    ):
+        warnings = []
+        target = otlp_target({own: url} | others, signal, warnings)
+        assert (target.protocol, target.endpoint) == (protocol, endpoint)
+        assert warnings == [f"{own}: {url!r} is not a URL such as http://collector:4318; it is ignored"]
+
+
+@pytest.mark.parametrize("target", ["collector:4317", "dns:///collector:4317"])
+def test_grpc_has_names_of_its_own(target):
+    """OpenTelemetry: "The option SHOULD accept any form allowed by the underlying gRPC client implementation"."""
+    warnings = []
+    settings = trace_settings({ENDPOINT: target, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, warnings=warnings)
+    assert (settings.protocol, settings.endpoint, settings.shown_endpoint, warnings) == (GRPC, "", target, [])
+
+
+def test_what_is_ignored_is_said_also_without_traces():
+    """They are off because of it; a password is not shown."""
+    warnings = []
+    assert trace_settings({ENDPOINT: "gopher://user:secret@host"}, warnings=warnings) is None
+    assert warnings == [f"{ENDPOINT}: 'gopher://host' is not a URL such as http://collector:4318; it is ignored"]
 
 
 def test_a_password_in_the_endpoint_is_not_shown():

@@ -1,7 +1,8 @@
 """Whether and how spans are exported: flags, and OpenTelemetry's own variables.
 
     on               the flag --traces-endpoint; OTEL_TRACES_EXPORTER=otlp; or, without that variable, an endpoint in
-                     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT
+                     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT: for HTTP a URL, for gRPC any
+                     name that gRPC resolves
     off              else, and always with OTEL_SDK_DISABLED=true
     protocol         OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL; else gRPC at port 4317, which is
                      registered for it, and HTTP at any other
@@ -42,7 +43,19 @@ _SAMPLERS: Final = {
 }
 """OpenTelemetry's names: whether the parent's decision counts, and the ratio; None: in OTEL_TRACES_SAMPLER_ARG."""
 
+_SHOWN_CHARACTERS: Final = 100
+
 _MILLISECONDS: Final = 1000.0
+
+
+class OtlpTarget(Struct, frozen=True, kw_only=True):
+    """Where a signal is exported to. ``shown`` is the chosen endpoint, "" for the default, and ``endpoint`` that for
+    the exporter: "" where OpenTelemetry's variables have it.
+    """
+
+    protocol: str
+    endpoint: str = ""
+    shown: str = ""
 
 
 class BatchSettings(Struct, frozen=True, kw_only=True):
@@ -71,6 +84,7 @@ def trace_settings(
     endpoint: str | None = None,
     ratio: float | None = None,
     slow_seconds: float = DEFAULT_SLOW_SECONDS,
+    warnings: list[str] | None = None,
 ) -> TraceSettings | None:
     """The settings that flags and variables give; None: nothing is exported.
 
@@ -79,21 +93,21 @@ def trace_settings(
         endpoint: the flag's, a URL as in OTEL_EXPORTER_OTLP_ENDPOINT; None: the flag is not set.
         ratio: the flag's; None: it is not set.
         slow_seconds: reviews that take so long are exported, sampled or not.
+        warnings: gets those of the settings, also if nothing is exported.
     """
-    warnings: list[str] = []
-    if not _is_on(environment, warnings, flag=endpoint is not None):
+    warnings = [] if warnings is None else warnings
+    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
-    signal = environment.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
-    shown = endpoint or signal or environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-    protocol = otlp_protocol(environment, "TRACES", shown, warnings)
-    url = endpoint or ""
-    if url and protocol == HTTP:
-        # "the base URL ... v1/traces relative to this"
-        url = f"{url.rstrip('/')}/v1/traces"
+    chosen = environment.get("OTEL_TRACES_EXPORTER", "").strip()
+    if endpoint is None and not _may_be_on(chosen, warnings):
+        return None
+    target = otlp_target(environment, "TRACES", warnings, endpoint=endpoint)
+    if not target.shown and not chosen:
+        return None
     return TraceSettings(
-        protocol=protocol,
-        endpoint=url,
-        shown_endpoint=_without_credentials(shown) or f"localhost, by {protocol}",
+        protocol=target.protocol,
+        endpoint=target.endpoint,
+        shown_endpoint=_without_credentials(target.shown) or f"localhost, by {target.protocol}",
         sampler=_sampler(environment, ratio, slow_seconds, warnings),
         batches=BatchSettings(
             delay_seconds=_number(environment, "OTEL_BSP_SCHEDULE_DELAY", 5000, warnings) / _MILLISECONDS,
@@ -105,34 +119,77 @@ def trace_settings(
     )
 
 
-def _is_on(environment: Mapping[str, str], warnings: list[str], *, flag: bool) -> bool:
-    if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        return False
-    chosen = environment.get("OTEL_TRACES_EXPORTER", "").strip()
-    if flag:
-        return True
-    if not chosen:
-        names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-        return any(environment.get(name, "").strip() for name in names)
-    exporters = {name.strip() for name in chosen.split(",")}
-    others = sorted(exporters - {"otlp", "none"})
+def _may_be_on(exporter: str, warnings: list[str]) -> bool:
+    """Whether OTEL_TRACES_EXPORTER leaves traces on. Without it, it depends on an endpoint."""
+    exporters = {name.strip() for name in exporter.split(",")}
+    others = sorted(exporters - {"otlp", "none", ""})
     warnings += [f"OTEL_TRACES_EXPORTER: {name!r} is not supported; set otlp or none" for name in others]
-    return "otlp" in exporters
+    return not exporter or "otlp" in exporters
 
 
-def otlp_protocol(environment: Mapping[str, str], signal: str, endpoint: str, warnings: list[str]) -> str:
-    """The protocol of OTLP for ``signal``, such as TRACES, which is exported to ``endpoint``."""
+def otlp_target(
+    environment: Mapping[str, str], signal: str, warnings: list[str], *, endpoint: str | None = None
+) -> OtlpTarget:
+    """Where a signal, such as TRACES, is exported to by OTLP: the first endpoint that can be used.
+
+    Args:
+        environment: with OpenTelemetry's variables.
+        signal: its name in them.
+        warnings: gets one for each variable that is ignored.
+        endpoint: the URL of all signals, which comes before the variables; None: there is none.
+    """
+    chosen = _protocol(environment, signal, warnings)
+    own = f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"
+    path = f"/v1/{signal.lower()}"
+    if endpoint is not None:
+        protocol = chosen or _usual_protocol(endpoint)
+        return OtlpTarget(protocol=protocol, endpoint=_of_signal(endpoint, protocol, path), shown=endpoint)
+    ignored = False
+    for name in (own, "OTEL_EXPORTER_OTLP_ENDPOINT"):
+        url = environment.get(name, "").strip()
+        protocol = chosen or _usual_protocol(url)
+        if url and (protocol == GRPC or is_url(url)):
+            # The exporter would read the variable that is ignored.
+            return OtlpTarget(protocol=protocol, endpoint=_of_signal(url, protocol, path) if ignored else "", shown=url)
+        if url:
+            ignored = True
+            shown = _without_credentials(url)[:_SHOWN_CHARACTERS]
+            warnings.append(f"{name}: {shown!r} is not a URL such as http://collector:4318; it is ignored")
+    protocol = chosen or HTTP
+    default = "http://localhost:4317" if protocol == GRPC else "http://localhost:4318"
+    return OtlpTarget(protocol=protocol, endpoint=_of_signal(default, protocol, path) if ignored else "")
+
+
+def _of_signal(url: str, protocol: str, path: str) -> str:
+    # "the base URL ... v1/traces relative to this"
+    return f"{url.rstrip('/')}{path}" if protocol == HTTP else url
+
+
+def _protocol(environment: Mapping[str, str], signal: str, warnings: list[str]) -> str:
     for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         text = environment.get(name, "").strip()
         if text in {GRPC, HTTP}:
             return text
         if text:
             warnings.append(f"{name}: {text!r} is not supported; set {GRPC} or {HTTP}")
+    return ""
+
+
+def _usual_protocol(endpoint: str) -> str:
     try:
         port = urlsplit(endpoint).port
     except ValueError:
         port = None
     return GRPC if port == _GRPC_PORT else HTTP
+
+
+def is_url(text: str) -> bool:
+    """Whether it is a URL to which OTLP can be exported."""
+    try:
+        found = urlsplit(text)
+        return found.scheme in {"http", "https"} and bool(found.hostname) and found.port != 0
+    except ValueError:
+        return False
 
 
 def _sampler(
