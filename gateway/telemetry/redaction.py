@@ -8,7 +8,8 @@ Three rules, from the widest to the strictest:
 2. **Secrets.** Of a Secret in any version, only ``apiVersion``, ``kind``, ``type``, ``immutable`` and ``metadata`` are
    shown, and the keys of ``data`` and ``stringData``. Every other value is ``HIDDEN``, and so is every annotation's:
    ``kubectl.kubernetes.io/last-applied-configuration`` has the whole object, and others have copies of it in other
-   forms. The tokens in TokenReview and TokenRequest are hidden, too.
+   forms. Labels are public, also one that repeats a value: selectors read them, and to search them would change what
+   they select, most of all where a value is a common word. The tokens in TokenReview and TokenRequest are hidden, too.
 3. **Texts about a Secret.** A policy that received a hidden value may write it into its message, in any form; and so
    may every policy after it, which sees the changes of that one. So texts of these policies are ``HIDDEN_TEXT``. A
    policy whose inputs leave the values out keeps its texts: ``inputs: [/object/metadata/labels]``. What else is derived

@@ -15,10 +15,12 @@ from gateway.telemetry.decision_document import decision_document
 from gateway.telemetry.decisions import DecisionLog
 from gateway.telemetry.labels import Drop
 from gateway.telemetry.log_level import LogLevel
+from gateway.telemetry.traces.settings import trace_settings
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import message, post
 from tests.integration.running import configuration, policy, source
-from tests.integration.workers import always, answer, deny, patch, scripted
+from tests.integration.workers import ALLOW, always, answer, deny, patch, scripted
+from tests.otlp_receiver import otlp_grpc
 from tests.telemetry.test_background_writer import Collected, writing
 from tests.traffic import recording
 from tests.world import decide, label
@@ -125,7 +127,11 @@ SECRET = recording("secret-create.0m")
 VALUES = list(json.loads(SECRET.body)["request"]["object"]["data"].values())
 PLANTED = "planted-by-the-policy"
 
+ALLOWED = "a change that is allowed"
+
 CHANGES = {
+    ALLOWED: patch('[{"op": "add", "path": "/data/new", "value": "planted-by-the-policy"}]'),
+    "a label": patch('[{"op": "add", "path": "/metadata/labels", "value": {"l": "planted-by-the-policy"}}]'),
     "a change that is denied later": patch('[{"op": "add", "path": "/data/new", "value": "planted-by-the-policy"}]'),
     "a test that fails": patch('[{"op": "test", "path": "/data", "value": "planted-by-the-policy"}]'),
     "a patch that is cut": patch('[{"op": "add", "path": "/data/new", "value": "planted-by-the-policy"'),
@@ -136,21 +142,32 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-async def test_a_secret_is_never_logged(gateway, logs, tmp_path, name):
-    """Neither a Secret's data nor what a policy wrote into it is in any line of a log, denied or failed."""
+async def test_a_secret_is_never_shown(gateway, logs, tmp_path, name):
+    """Neither a Secret's data nor what a policy wrote into it is in a log, an explanation, the dashboard or a span."""
 
     async def review(request_, context):
         called = pb.ReviewRequest.FromString(request_).call.policy
-        return CHANGES[name] if called == "changes" else deny("no")
+        return CHANGES[name] if called == "changes" else ALLOW if name == ALLOWED else deny("no")
 
+    uid = json.loads(SECRET.body)["request"]["uid"]
+    path = tmp_path / "decisions"
     async with scripted("changes", "denies", review=review) as target:
         policies = [policy("changes", rules=SECRETS), policy("denies", rules=SECRETS)]
         known = configuration(source(workers={"scripted": target}, mutating=policies))
-        async with gateway(known, decision_log=str(tmp_path / "decisions")) as served:
-            assert not (await served.send(message(SECRET))).response["allowed"]
-    (line,) = (tmp_path / "decisions").read_text().splitlines()
+        with otlp_grpc() as (url, receiver):
+            shown = {"decision_log": str(path), "decision_log_level": LogLevel.ALL}
+            variables = {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+            traces = trace_settings(variables, endpoint=url, ratio=1.0)
+            async with gateway(known, **shown, traces=traces) as served:
+                assert (await served.send(message(SECRET))).response["allowed"] is (name == ALLOWED)
+                pages = [f"/explain/{uid}", f"/explain/{uid}?o=text", f"/ui/api/reviews/{uid}"]
+                answers = [await served.admin(page) for page in pages]
+    assert [code for code, _ in answers] == [200, 200, 200]
+    (line,) = path.read_text().splitlines()
     assert json.loads(line)["request"]["name"] == json.loads(SECRET.body)["request"]["name"]
-    text = json.dumps(logs()) + line
+    assert receiver.spans
+    spans = [f"{span!r} {span.resource} {span.state} {span.status}" for span in receiver.spans]
+    text = json.dumps([logs(), answers, spans]) + line
     assert [found for found in (*VALUES, PLANTED) if found in text] == []
 
 
