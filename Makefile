@@ -14,7 +14,7 @@ GENERATED := gateway/transports/proto workers/python/admission_worker/proto work
 LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
-.PHONY: help run test integration lint format path cardinality bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-traces bench-cluster \
+.PHONY: help run test integration lint format path cardinality bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-observe bench-cluster \
   properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus build-compose demo-processes demo-checks deploy-checks manifests kit workers-gateway proto docs crds lock clean
 
 help:  ## this list
@@ -174,8 +174,8 @@ bench-cache: $(VENV)/.dev  ## CPU of a verdict from memory, from Redis, and from
 bench-workers: $(VENV)/.dev  ## CPU of a call to a gRPC worker, by stream, by call and through a queue
 	@$(BIN)/python benchmarks/workers.py $(ARGS)
 
-bench-traces: $(VENV)/.dev  ## CPU per review with traces off, on and not sampled, 1 % and all sampled
-	@$(BIN)/python benchmarks/traces.py $(ARGS)
+bench-observe: $(VENV)/.dev  ## CPU per review with everything off, with traces, and with decision log and recordings too
+	@$(BIN)/python benchmarks/observe.py $(ARGS)
 
 bench-cluster: $(VENV)/.dev build-apiserver  ## time from an applied policy to its being enforced by all of three gateways
 	@$(BIN)/python benchmarks/cluster.py $(ARGS)

@@ -1,22 +1,27 @@
-"""What traces cost the gateway: CPU time per review, with traces off, on and not sampled, 1 % and all of them sampled.
+"""What observing costs the gateway: CPU time per review, with everything off, with traces, and with everything on.
 
-Four gateways, each with one worker in a process of its own, and an OTLP receiver that reads and forgets. Windows are
-interleaved; figures are CPU time of the gateway's process, the exporting thread included. A window cannot show
-microseconds, so what a review that is not sampled pays more is measured besides, call by call, in this process: the
-header is read, the trace begun, and the decision asked whether it is exported.
+``everything`` is traces and recordings of 1 % of the reviews, and the decision log in a file, which has those that were
+refused; ``and all logged`` has a line for each review. In all kinds, decisions are retained for ``explain`` and metrics
+are counted. Each gateway has one worker in a process of its own, and there is an OTLP receiver that reads and forgets.
+Windows are interleaved; figures are CPU time of the gateway's process, its writing and exporting threads included.
 
-The machine is shared and noisy: trust the ratios within one run. Repeat it with ``make bench-traces``.
+A window cannot show microseconds, so what a review that is not sampled pays more for traces is measured besides, call
+by call, in this process: the header is read, the trace begun, and the decision asked whether it is exported.
+
+The machine is shared and noisy: trust the ratios within one run. Repeat it with ``make bench-observe``.
 """
 
 import argparse
 import json
+import os
 import ssl
 import statistics
 import subprocess
 import sys
 import tempfile
 import timeit
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -45,7 +50,20 @@ server.start()
 server.wait_for_termination()
 """
 
-KINDS = {"off": None, "on, not sampled": "0", "1 % sampled": "0.01", "all sampled": "1"}
+TRACES = ("--traces-endpoint", "ENDPOINT", "--traces-sample-ratio")
+EVERYTHING = (
+    *(*TRACES, "0.01"),
+    *("--recording-dir", "recordings", "--recording-key-file", "key", "--recording-sample-ratio", "0.01"),
+    *("--decision-log", "decisions.log"),
+)
+KINDS = {
+    "off": (),
+    "traces, not sampled": (*TRACES, "0"),
+    "traces, 1 % sampled": (*TRACES, "0.01"),
+    "traces, all sampled": (*TRACES, "1"),
+    "everything": EVERYTHING,
+    "and all logged": (*EVERYTHING, "--decision-log-level", "all"),
+}
 
 
 def main() -> None:
@@ -53,13 +71,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one window (default 2)")
     parser.add_argument("--rounds", type=int, default=5, help="windows of each kind, interleaved (default 5)")
+    parser.add_argument(
+        "--load", default="validating, one policy", choices=[load.name for load in loads()], help="which reviews"
+    )
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
     arguments = parser.parse_args()
     with ExitStack() as stack:
         endpoint = f"http://127.0.0.1:{stack.enter_context(sink())}"
-        gateways = {name: stack.enter_context(gateway(endpoint, ratio)) for name, ratio in KINDS.items()}
+        gateways = {name: stack.enter_context(gateway(endpoint, flags)) for name, flags in KINDS.items()}
         windows: dict[str, list[Window]] = {name: [] for name in KINDS}
-        load = next(load for load in loads() if load.name == "validating, one policy")
+        load = next(load for load in loads() if load.name == arguments.load)
         for round_ in range(-1, arguments.rounds):
             for name, (process, port, context) in gateways.items():
                 print(f"\r{name:<30} round {max(round_, 0) + 1} of {arguments.rounds} ", end="", file=sys.stderr)
@@ -84,13 +105,17 @@ def sink() -> Iterator[int]:
 
 
 @contextmanager
-def gateway(endpoint: str, ratio: str | None) -> Iterator[tuple["subprocess.Popen[bytes]", int, ssl.SSLContext]]:
-    """A gateway that samples so much; None: its traces are off."""
-    flags = () if ratio is None else ("--traces-sample-ratio", ratio)
-    named = () if ratio is None else ("--traces-endpoint", endpoint)
+def gateway(endpoint: str, flags: Sequence[str]) -> Iterator[tuple["subprocess.Popen[bytes]", int, ssl.SSLContext]]:
+    """A gateway with these flags; without, nothing is exported, logged or recorded."""
+    given = [endpoint if flag == "ENDPOINT" else flag for flag in flags]
     protocol = {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
-    with tempfile.TemporaryDirectory() as folder:
-        process, port, context = start(Path(folder), CONFIGURATION, WORKER, *named, *flags, environment=protocol)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "key").write_text(b64encode(os.urandom(32)).decode())
+        (folder / "key").chmod(0o600)
+        (folder / "recordings").mkdir()
+        log = () if "--decision-log" in flags else ("--decision-log", "none")
+        process, port, context = start(folder, CONFIGURATION, WORKER, *log, *given, environment=protocol)
         try:
             yield process, port, context
         finally:
@@ -125,7 +150,7 @@ def report(windows: dict[str, list[Window]], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"gateway_cpu_us": medians, "worker_cpu_us": workers, "not_sampled_us": parts}, indent=1))
         return
-    print(f"CPU per review, one policy; medians of {len(cpu['off'])} windows; gateway, ratio, worker")
+    print(f"CPU per review; medians of {len(cpu['off'])} windows; gateway, ratio, worker")
     for name, found in cpu.items():
         spread = f"{medians[name]:.0f} µs ({min(found):.0f}-{max(found):.0f})"
         print(f"{name:<26} {spread:>20} {medians[name] / first:>6.2f} {workers[name]:>6.0f} µs")
