@@ -197,3 +197,11 @@ def children(pid):
         except OSError:
             continue
     return found
+
+
+def runs(pid):
+    """Whether a process is, and is no zombie: who reaps an orphan, and when, is up to the machine."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.client import AsyncClient, post
-from tests.integration.process import WAIT_SECONDS, children
+from tests.integration.process import WAIT_SECONDS, children, runs
 from tests.integration.running import policy, source, until
 from tests.traffic import recording
 
@@ -229,7 +229,7 @@ async def test_a_killed_parent_leaves_no_process(pod, connect):
     assert len(pids) == 2
     served.process.kill()
     await asyncio.to_thread(served.exit_code)
-    await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
+    await until(lambda: not any(map(runs, pids)))
 
 
 def test_an_error_at_the_start_is_reported_once(pod):

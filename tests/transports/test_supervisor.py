@@ -18,7 +18,7 @@ from gateway.transports import supervisor as supervising
 from gateway.transports.limits import TransportLimits
 from gateway.transports.output import LINE_BYTES
 from gateway.transports.supervisor import Supervisor
-from tests.integration.process import WAIT_SECONDS
+from tests.integration.process import WAIT_SECONDS, runs
 from tests.integration.running import until
 
 pytestmark = pytest.mark.integration
@@ -60,14 +60,6 @@ def said(log):
 
 def events(log, message):
     return [entry for entry in log if entry["event"] == message]
-
-
-def lives(pid):
-    """Whether a process is, and is no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 async def test_the_worker_gets_its_address(log, tmp_path):
@@ -213,7 +205,7 @@ async def test_stopping_is_gentle(log):
     async with supervised(*shell(script)) as supervisor:
         await until(lambda: said(log) == ["up"])
         pid = supervisor.pid
-    assert not lives(pid)
+    assert not runs(pid)
     assert supervisor.pid is None
     assert said(log) == ["up", "bye"]
     assert events(log, "a worker has ended and is started again") == []
@@ -224,7 +216,7 @@ async def test_who_does_not_stop_is_killed(log):
     async with supervised(*shell("trap '' TERM; echo up; while :; do sleep 1; done"), worker_stop_seconds=0.05) as it:
         await until(lambda: said(log) == ["up"])
         pid = it.pid
-    assert not lives(pid)
+    assert not runs(pid)
 
 
 async def test_what_it_has_started_goes_with_it(log):
@@ -233,8 +225,8 @@ async def test_what_it_has_started_goes_with_it(log):
     async with supervised(*shell(script)):
         await until(lambda: said(log))
         child = int(said(log)[0])
-        assert lives(child)
-    await until(lambda: not lives(child))
+        assert runs(child)
+    await until(lambda: not runs(child))
 
 
 async def test_a_dead_workers_children_do_not_keep_it_from_coming_back(log):
@@ -246,7 +238,7 @@ async def test_a_dead_workers_children_do_not_keep_it_from_coming_back(log):
         os.kill(first, signal.SIGKILL)
         await until(lambda: len(said(log)) == 2)
         assert supervisor.pid != first
-        await until(lambda: not lives(child))  # killed; the kernel may take a moment
+        await until(lambda: not runs(child))  # killed; the kernel may take a moment
 
 
 async def test_no_other_process_holds_its_standard_input(log):
@@ -285,7 +277,7 @@ async def test_stopping_while_it_starts_leaves_nothing(log):
         async with supervised(*shell("exec sleep 1000")):
             for _ in range(turns):
                 await asyncio.get_running_loop().run_in_executor(None, lambda: None)
-    await until(lambda: {pid for pid in _children() if lives(pid)} <= before)
+    await until(lambda: {pid for pid in _children() if runs(pid)} <= before)
 
 
 def _children():
