@@ -38,7 +38,8 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     """Send ``document`` to ``policy``'s worker, and pass its answer to the engine's ``answered(call, ...)``.
 
     After ``deadline`` the engine ignores the answer; the driver may pass the deadline on to the worker. ``uid``,
-    ``traceparent`` and ``tracestate`` (W3C Trace Context) are sent beside the document.
+    ``traceparent`` and ``tracestate`` (W3C Trace Context) are sent beside the document. ``size``: the bytes of the
+    document and of the policy's settings.
 
     The document and ``key_prefix`` identify the call in a cache. ``key_prefix`` consists of the phase, ``version`` (the
     policy's version in its worker's description), and a hash of what can change a verdict in the configuration (worker,
@@ -76,6 +77,10 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     looked_up_at: float | None = None
     shared_with: str = ""
     answered_at: float | None = None
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        self.size = len(self.document.content) + len(self.policy.settings)
 
     def record(self, answered_at: float | None) -> CallRecord:
         """What is recorded of it; ``answered_at`` is None if no answer came in time."""

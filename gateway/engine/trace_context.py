@@ -112,13 +112,6 @@ def parent_of(traceparents: Sequence[str], tracestates: Sequence[str]) -> Parent
     )
 
 
-def passed_on(parent: Parent | None) -> TraceContext:
-    """The context of a review that the gateway does not trace."""
-    if parent is None:
-        return NO_TRACE
-    return TraceContext(traceparent=parent.traceparent, tracestate=parent.tracestate)
-
-
 def _state(text: str) -> str:
     """A valid tracestate, cut to what goes on; "" for an invalid one."""
     members = [member for each in text.split(",") if (member := each.strip(" \t"))]

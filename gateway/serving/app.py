@@ -16,7 +16,6 @@ import structlog
 from msgspec import Struct
 
 from gateway.engine.availability import UnavailablePolicy
-from gateway.engine.trace_context import passed_on
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.errors import ConfigurationError
 from gateway.policies.model import Configuration
@@ -41,7 +40,7 @@ from gateway.serving.reload import Reload
 from gateway.serving.reload_report import Report
 from gateway.serving.replay import Replays
 from gateway.serving.review_handler import DecisionObserver, ReviewHandler, refusal
-from gateway.serving.route_table import NOT_SERVING, RouteTable
+from gateway.serving.route_table import NOT_SERVING, RouteTable, passed_on
 from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow_comparison import ShadowComparison
 from gateway.serving.verdict_cache import ServedCache

@@ -29,7 +29,7 @@ from typing import Any, Final, Protocol, cast
 import structlog
 from msgspec import Struct
 
-from gateway.engine.trace_context import Parent, TraceContext, passed_on
+from gateway.engine.trace_context import Parent, TraceContext
 from gateway.reasons import Reason
 from gateway.serving import web
 from gateway.serving.acceptor import Acceptor, ConnectionSource
@@ -42,7 +42,7 @@ from gateway.serving.listener import Listener
 from gateway.serving.oversized import envelope
 from gateway.serving.plans import Target
 from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
-from gateway.serving.route_table import RouteTable, is_healthy, parent, requested, require_review, unknown
+from gateway.serving.route_table import RouteTable, is_healthy, parent, passed_on, requested, require_review, unknown
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.table import CONNECTIONS_ENDED, DRAIN, HTTP_REQUESTS_REJECTED, LIMIT_HITS, MAX_AGE
 
@@ -239,9 +239,8 @@ class HttpServer:
         ends = started + budget(timeout)
         body = await self._bodies.read(request, ends)
         with self._in_hand(connection, target, body, ends) as overloaded:
-            reply = await self._judge(
-                target, body, started, ends, overloaded=overloaded, trace=self._begin_trace(parent(request))
-            )
+            trace = self._begin_trace(parent(request))
+            reply = await self._judge(target, body, started, ends, overloaded=overloaded, trace=trace)
         return web.Response(
             status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
         )

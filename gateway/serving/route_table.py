@@ -12,7 +12,7 @@ import re
 from typing import Final
 from urllib.parse import parse_qsl
 
-from gateway.engine.trace_context import Parent, parent_of
+from gateway.engine.trace_context import NO_TRACE, Parent, TraceContext, parent_of
 from gateway.hooks.configuration.paths import ID_PATHS, HookPath
 from gateway.registration.entries import REVISION_DIGITS
 from gateway.serving import web
@@ -139,3 +139,10 @@ def parent(request: web.BaseRequest) -> Parent | None:
     """The API server's span, of which the review is a part; None without valid headers."""
     traceparents = request.headers.getall("traceparent", ())
     return parent_of(traceparents, request.headers.getall("tracestate", ())) if traceparents else None
+
+
+def passed_on(parent: Parent | None) -> TraceContext:
+    """The context of a review that the gateway does not trace."""
+    if parent is None:
+        return NO_TRACE
+    return TraceContext(traceparent=parent.traceparent, tracestate=parent.tracestate)

@@ -6,6 +6,9 @@ at its deadline, then it counts as a failure, which took all of its time, or bef
 
 from collections.abc import Callable
 from time import monotonic
+from typing import Final
+
+import structlog
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import ANSWER_WORDS, Answer
@@ -22,6 +25,8 @@ from gateway.telemetry.table import (
 )
 from gateway.transports.descriptions import Description
 from gateway.transports.worker_channel import Answered, WorkerChannel
+
+_LOG: Final = structlog.get_logger(__name__)
 
 
 def _nothing() -> None:
@@ -110,7 +115,10 @@ class _MeteredCall:
             # It leads back here: without this, only the garbage collector would free the call and its document.
             self.stop = _nothing
             self._meter.ended(self, answer)
-        self._answered(call, answer)
+        try:
+            self._answered(call, answer)
+        except Exception:  # noqa: BLE001 - logged: an error in one listener must not affect other calls
+            _LOG.exception("delivering an answer failed inside the gateway", uid=call.uid)
 
     def cancel(self) -> None:
         """No review waits for the answer."""

@@ -11,8 +11,8 @@ from gateway.engine.trace_context import (
     STATE_CHARACTERS,
     TraceContext,
     parent_of,
-    passed_on,
 )
+from gateway.serving.route_table import passed_on
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TRACEPARENT = f"00-{TRACE}-{SPAN}-01"

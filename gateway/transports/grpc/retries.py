@@ -14,7 +14,6 @@ effects is sent once.
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
-import structlog
 from msgspec import Struct
 
 from gateway.engine.policy_call import PolicyCall
@@ -31,8 +30,6 @@ from gateway.transports.worker_channel import Answered
 
 if TYPE_CHECKING:
     import asyncio
-
-_LOG: Final = structlog.get_logger(__name__)
 
 MAX_SENT: Final = 2
 """The maximum number of attempts that are sent."""
@@ -112,7 +109,8 @@ class RetryingCall(Struct, eq=False):
         endpoint = self._end_attempt()
         if endpoint.breakers:
             endpoint.ended(self.call.policy.qualified_name, monotonic(), self._began, failed=False)
-        self._finish(answer)
+        self._close()
+        self._answered(self.call, answer)
 
     def ended(self, failure: Failure, result: CallResult) -> None:
         """See CallAttempt."""
@@ -125,21 +123,22 @@ class RetryingCall(Struct, eq=False):
             self._unsent += 1
             failure = self._endpoints.late() if now >= self.call.deadline else self._endpoints.failure_of(self)
         if now >= self.call.deadline or not self._retry(endpoint, result):
-            self._finish(failure)
+            self._close()
+            self._answered(self.call, failure)
 
     def cancel(self) -> None:
         """Stop the call; its answer is not needed any more."""
         if self.is_done:
             return
         self._cancel_attempt()
-        self.is_done = True
-        self._endpoints.finished(self)
+        self._close()
 
     def fail(self, failure: Failure) -> None:
         """End the call with a failure, unless it has ended."""
         if not self.is_done:
             self._cancel_attempt()
-            self._finish(failure)
+            self._close()
+            self._answered(self.call, failure)
 
     # ----------------------------------------------------------------------------------------------- retries
 
@@ -202,10 +201,6 @@ class RetryingCall(Struct, eq=False):
             attempt.cancel()
         self._record_failure(endpoint, CallResult.LATE, monotonic())
 
-    def _finish(self, answer: Answer) -> None:
+    def _close(self) -> None:
         self.is_done = True
         self._endpoints.finished(self)
-        try:
-            self._answered(self.call, answer)
-        except Exception:  # noqa: BLE001 - logged: an error in one listener must not affect other calls
-            _LOG.exception("delivering an answer failed inside the gateway", uid=self.call.uid)

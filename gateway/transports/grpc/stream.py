@@ -128,7 +128,7 @@ class ReviewStream:
         """Add a call. Returns its id, for ``cancel``. The attempt gets its result later, never inside this method."""
         self._last_id = number = self._last_id + 1
         self._open[number] = self._unsent[number] = attempt
-        self._backlog.bytes += _size(attempt.call)
+        self._backlog.bytes += attempt.call.size
         self._wake.set()
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
@@ -142,7 +142,7 @@ class ReviewStream:
         if unsent is None:
             self._cancels.append(number)
         else:
-            self._backlog.bytes -= _size(unsent.call)
+            self._backlog.bytes -= unsent.call.size
         self._wake.set()
 
     def finish(self) -> None:
@@ -225,7 +225,7 @@ class ReviewStream:
             items.add(id=number).call.MergeFromString(self._prefix(policy_call.policy) + same[3] + _index(place))
             sent.append(number)
         for number in sent:
-            self._backlog.bytes -= _size(self._unsent.pop(number).call)
+            self._backlog.bytes -= self._unsent.pop(number).call.size
         return bytes(batch.SerializeToString())
 
     def _prefix(self, policy: Policy) -> bytes:
@@ -295,7 +295,7 @@ class ReviewStream:
             unsent = self._unsent.pop(item.id, None)
             if unsent is not None:
                 # An answer to a call that was not sent: no policy can have judged it.
-                self._backlog.bytes -= _size(unsent.call)
+                self._backlog.bytes -= unsent.call.size
                 attempt.ended(self._failures.premature(), CallResult.FAILED)
                 continue
             self.answered += 1
@@ -336,12 +336,8 @@ class ReviewStream:
                 continue  # cancelled by the end of an earlier one
             unsent = self._unsent.pop(number, None)
             if unsent is not None:
-                self._backlog.bytes -= _size(unsent.call)
+                self._backlog.bytes -= unsent.call.size
             attempt.ended(failure, result if unsent is None else CallResult.UNSENT)
-
-
-def _size(policy_call: PolicyCall) -> int:
-    return len(policy_call.document.content) + len(policy_call.policy.settings)
 
 
 def _review_fields(policy_call: PolicyCall, now: float) -> bytes:

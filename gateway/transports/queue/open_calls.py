@@ -170,8 +170,7 @@ class OpenReview(OpenCall):
         since: float,
         deadline: float,
     ) -> None:
-        size = len(call.document.content) + len(call.policy.settings)
-        super().__init__(fits=fits, size=size, since=since, deadline=deadline, may_repeat=call.cancellable)
+        super().__init__(fits=fits, size=call.size, since=since, deadline=deadline, may_repeat=call.cancellable)
         self._call = call
         self._answered = answered
         self._outcomes = outcomes

@@ -14,8 +14,6 @@ from time import monotonic
 from typing import Final, Protocol
 from uuid import uuid4
 
-import structlog
-
 from gateway.depth import most_values
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
@@ -28,8 +26,6 @@ from gateway.transports.webhook.statuses import SUCCESSES, status_message
 from gateway.transports.webhook.webhook_tls import WebhookTls
 from gateway.transports.webhook_answers import review_answer
 from gateway.transports.worker_channel import Answered
-
-_LOG: Final = structlog.get_logger(__name__)
 
 REDIRECTS: Final = 10
 """Go's http.Client: "stopped after 10 redirects"."""
@@ -135,12 +131,8 @@ class WebhookCall:
         except Exception as error:  # noqa: BLE001 - logged; a review waits for an answer
             answer = self._webhook.internal(self.call, error)
         self._webhook.finished(self)
-        if not self._is_awaited:
-            return
-        try:
+        if self._is_awaited:
             self._answered(self.call, answer)
-        except Exception:  # noqa: BLE001 - logged: an error in one listener must not affect other calls
-            _LOG.exception("delivering an answer failed inside the gateway", uid=self.call.uid)
 
     async def answer(self, tls: WebhookTls) -> Answer:
         """The webhook's answer. The caller sets the deadline.
