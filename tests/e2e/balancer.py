@@ -77,20 +77,36 @@ class Balancer:
         self._start(self._proxy(reader, writer))
 
     async def _proxy(self, reader, writer):
-        with contextlib.closing(writer), contextlib.suppress(OSError):
+        async with closed(writer):
             ready = [gateway for gateway, ready in self._ready.items() if ready]
             if not ready:
                 return
             chosen = ready[next(self._turns) % len(ready)]
             back_reader, back_writer = await asyncio.open_connection("127.0.0.1", chosen.port)
-            with contextlib.closing(back_writer):
+            async with closed(back_writer):
                 self._start(copy(back_reader, writer))
                 await copy(reader, back_writer)
 
 
+@contextlib.asynccontextmanager
+async def closed(writer):
+    """Close a connection at the end, before the loop ends; one that is lost is no error."""
+    try:
+        with contextlib.suppress(OSError):
+            yield
+    except asyncio.CancelledError:
+        # What is not sent yet would be waited for.
+        writer.transport.abort()
+        raise
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
 async def copy(reader, writer):
     """Pass on what one side sends to the other, its end included."""
-    with contextlib.closing(writer), contextlib.suppress(OSError):
+    async with closed(writer):
         while data := await reader.read(_CHUNK):
             writer.write(data)
             await writer.drain()

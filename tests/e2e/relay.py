@@ -1,9 +1,8 @@
 """A TCP connection to the API server that a test can cut, and join again."""
 
 import asyncio
-import contextlib
 
-from tests.e2e.balancer import copy
+from tests.e2e.balancer import closed, copy
 
 
 class Relay:
@@ -37,7 +36,7 @@ class Relay:
         self._tasks.add(asyncio.create_task(self._relay(reader, writer)))
 
     async def _relay(self, reader, writer):
-        with contextlib.closing(writer), contextlib.suppress(OSError):
+        async with closed(writer):
             back_reader, back_writer = await asyncio.open_connection(*self._to)
-            with contextlib.closing(back_writer):
+            async with closed(back_writer):
                 await asyncio.gather(copy(back_reader, writer), copy(reader, back_writer))
