@@ -68,14 +68,14 @@ class Machine:
 
     def argv(self, service: Service) -> list[str]:
         """The program and its arguments."""
-        program = service.entrypoint or tuple(map(str, PROGRAMS[service.image]))
-        first, *rest = (*program, *service.command)
-        first = _REDIS if first == "redis-server" else first.replace(_VENV, str(self._venv))
-        return [
-            first,
-            *(self.addresses.get(word, self._local(service, word)) for word in rest),
-            *_FURTHER.get(service.name, ()),
+        # Paths of this machine, of which nothing is replaced: it may have the project in a folder of the same name.
+        known = () if service.entrypoint else tuple(map(str, PROGRAMS[service.image]))
+        words = [
+            self.addresses.get(word, self._local(service, word)) for word in (*service.entrypoint, *service.command)
         ]
+        first, *rest = (*known, *words)
+        first = _REDIS if first == "redis-server" else first.replace(_VENV, str(self._venv))
+        return [first, *rest, *_FURTHER.get(service.name, ())]
 
     def environment(self, service: Service) -> dict[str, str]:
         """Variables besides ours."""
