@@ -38,7 +38,8 @@ func endSpan(span trace.Span, outcome *workerv1.Outcome) {
 		verdict = "deny"
 	case *workerv1.Outcome_Failure:
 		verdict = "failure"
-		span.SetStatus(codes.Error, outcome.GetFailure().GetMessage())
+		// Not its message, which may have values of the request; that is in the answer and the worker's log.
+		span.SetStatus(codes.Error, "")
 	}
 	span.SetAttributes(attribute.String("admission.verdict", verdict))
 	span.End()

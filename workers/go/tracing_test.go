@@ -2,13 +2,16 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc/metadata"
@@ -35,6 +38,7 @@ type recordedSpan struct {
 	context    trace.SpanContext
 	text       string
 	attributes []attribute.KeyValue
+	status     string
 }
 
 func (r *recorder) Tracer(string, ...trace.TracerOption) trace.Tracer {
@@ -55,13 +59,17 @@ func (s *recordedSpan) SetAttributes(added ...attribute.KeyValue) {
 	s.attributes = append(s.attributes, added...)
 }
 
+func (s *recordedSpan) SetStatus(code codes.Code, description string) {
+	s.status = fmt.Sprintf(" status=%s %q", code, description)
+}
+
 func (s *recordedSpan) End(...trace.SpanEndOption) {
 	s.recorder.mu.Lock()
 	defer s.recorder.mu.Unlock()
 	for _, one := range s.attributes {
 		s.text += fmt.Sprintf(" %s=%s", one.Key, one.Value.AsString())
 	}
-	s.recorder.ended = append(s.recorder.ended, s.text)
+	s.recorder.ended = append(s.recorder.ended, s.text+s.status)
 }
 
 const (
@@ -69,11 +77,32 @@ const (
 	traceparent = "00-" + traceID + "-b7ad6b7169203331-01"
 )
 
-func TestTheGatewaysTraceIsTheParentOfThePolicysSpan(t *testing.T) {
+// recording records the spans of a test.
+func recording(t *testing.T) *recorder {
+	t.Helper()
 	record := &recorder{}
 	before := otel.GetTracerProvider()
 	otel.SetTracerProvider(record)
 	t.Cleanup(func() { otel.SetTracerProvider(before) })
+	return record
+}
+
+func TestAFailureIsAnErrorOfTheSpanWithoutItsText(t *testing.T) {
+	record := recording(t)
+	failing := deciding("failing", worker.Validating, func(context.Context, *worker.Request) (worker.Answer, error) {
+		return nil, errors.New("a value of the request")
+	})
+	connected := served(t, worker.Options{}, failing)
+	if _, err := connected.Review(within(t), &workerv1.ReviewRequest{Call: call("failing", worker.Validating)}); err != nil {
+		t.Fatal(err)
+	}
+	if len(record.ended) != 1 || !strings.HasSuffix(record.ended[0], ` admission.verdict=failure status=Error ""`) {
+		t.Error(record.ended)
+	}
+}
+
+func TestTheGatewaysTraceIsTheParentOfThePolicysSpan(t *testing.T) {
+	record := recording(t)
 	current := deciding("traced", worker.Validating, func(ctx context.Context, _ *worker.Request) (worker.Answer, error) {
 		return worker.Deny(trace.SpanContextFromContext(ctx).SpanID().String()), nil
 	})
