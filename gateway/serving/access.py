@@ -77,12 +77,19 @@ class AdminAccess:
             if not _is_where_tokens_are_entered(path) and not presents(request, [self._tokens]):
                 text = f"{quote(path)} needs a token of --admin-token-file, as Authorization: Bearer"
                 raise Refused(Refusal.UNAUTHENTICATED, text, challenge=ADMIN_CHALLENGE)
-        elif not is_loopback(request.remote) or not _is_own_page(request):
-            text = (
-                f"only programs on this machine may call {quote(path)}, not {quote(request.remote or '')}; "
-                "call it in the pod, by localhost, or set --admin-token-file"
-            )
-            raise Refused(Refusal.FORBIDDEN, text)
+        elif not is_loopback(request.remote):
+            raise _not_from_here(path, quote(request.remote or ""))
+        elif not _is_own_page(request):
+            sent = [f"{name} {quote(request.headers[name])}" for name in ("Host", "Origin") if name in request.headers]
+            raise _not_from_here(path, f"a client that sends {' and '.join(sent)}")
+
+
+def _not_from_here(path: str, client: str) -> Refused:
+    text = (
+        f"only programs on this machine may call {quote(path)}, not {client}; "
+        "call it in the pod, by localhost, or set --admin-token-file"
+    )
+    return Refused(Refusal.FORBIDDEN, text)
 
 
 def _is_where_tokens_are_entered(path: str) -> bool:

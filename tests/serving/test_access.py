@@ -83,6 +83,23 @@ def test_without_tokens_only_this_machine_is_let_in(peer, allowed):
 
 
 @pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"Host": "gateway.example.com"}, 'not a client that sends Host "gateway.example.com";'),
+        (
+            {"Host": "localhost:9443", "Origin": "http://example.com"},
+            'not a client that sends Host "localhost:9443" and Origin "http://example.com";',
+        ),
+    ],
+)
+def test_a_client_of_this_machine_that_is_refused_reads_why(fields, named):
+    """It is refused for a header, not for its address."""
+    with pytest.raises(Refused, match="only programs on this machine") as refused:
+        AdminAccess().require(SimpleNamespace(remote="127.0.0.1", headers=fields), "/explain/u")
+    assert named in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("host", "field", "warned"),
     [
         ("127.0.0.1", None, False),
