@@ -28,6 +28,9 @@ from worker_conformance.command import main as kit
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
 _VARIABLE = re.compile(r"ADMISSION_(?:GATEWAY|WORKER)_[A-Z_]*[A-Z]")
 _METRIC = re.compile(r"\badmission_gateway_[a-z_]+")
+ROOMS = ("docs", "gateway", "proto", "tests", "workers/python")
+"""Where the files are that docs/architecture.md names."""
+
 _TEST = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
 
 FOREIGN = {
@@ -155,6 +158,13 @@ def test_every_metric_exists(text):
             *(f"{family.name}_{part}" for part in ("bucket", "sum", "count")),
         }
     assert not set(_METRIC.findall(text)) - known
+
+
+def test_every_file_of_the_architecture_exists():
+    """By its path in the project, or its end."""
+    names = set(re.findall(r"`([\w./-]+\.(?:py|js|yaml|proto))`", pages()["docs/architecture.md"].text))
+    files = {f"/{path.relative_to(ROOT).as_posix()}" for room in ROOMS for path in (ROOT / room).rglob("*.*")}
+    assert not {name for name in names if not any(file.endswith(f"/{name}") for file in files)}
 
 
 def test_every_alert_has_its_runbook():

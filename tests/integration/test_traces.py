@@ -8,6 +8,7 @@ import pytest
 import structlog
 
 from gateway.telemetry.traces.settings import trace_settings
+from tests.docs.spans import PREFIX, attributes_of
 from tests.integration.client import post
 from tests.integration.running import configuration, policy, source, until
 from tests.integration.workers import ALLOW, always, deny, scripted, status
@@ -51,10 +52,12 @@ def logged():
 
 @pytest.fixture
 def receiver():
-    """A receiver over gRPC."""
+    """A receiver over gRPC. Each span that it gets is in the documentation, with its attributes."""
     with otlp_grpc() as (url, received):
         received.url = url
         yield received
+    for span in received.spans:
+        assert {name for name in span.attributes if name.startswith(PREFIX)} <= attributes_of(span.name)
 
 
 def reviewing(target, recorded=VALIDATING, **fields):
@@ -131,6 +134,32 @@ async def test_a_failure_is_exported_with_its_reason_code(gateway, receiver, fai
     assert call.attributes["error.type"] == call.status == "WORKER_FAILURE"
     assert root.is_error is (failure_policy == "Fail")
     assert "secret" not in repr(receiver.spans)
+
+
+async def test_a_reviews_span_has_what_conventions_require_and_no_secret_of_its_path(gateway, receiver, tmp_path):
+    """OpenTelemetry's attributes of an HTTP server; the path is shown without the secret that lets clients in."""
+    secret = "a-secret-in-the-path-of-its-clients"
+    (tmp_path / "secrets").write_text(secret)
+    async with (
+        scripted("judge", review=always(ALLOW)) as target,
+        gateway(
+            reviewing(target),
+            traces=settings(receiver.url, ratio=1.0),
+            path_secret_file=tmp_path / "secrets",
+        ) as served,
+    ):
+        answered = await served.send(post(VALIDATING.body, f"/{secret}/validate?timeout=10s"))
+        assert answered.response["allowed"]
+        await until(lambda: receiver.named("POST /validate"))
+    (root,) = receiver.named("POST /validate")
+    assert {name: root.attributes[name] for name in root.attributes if not name.startswith(PREFIX)} == {
+        "http.request.method": "POST",
+        "http.response.status_code": 200,
+        "http.route": "/validate",
+        "url.path": "/validate",
+        "url.scheme": "https",
+    }
+    assert secret not in repr(receiver.spans)
 
 
 async def test_a_slow_review_is_exported(gateway, receiver):
