@@ -7,7 +7,7 @@ from typing import Final
 from docs.generator.markdown import page_of, prose
 from gateway.cli import decision_document
 from gateway.telemetry import decision_document as decisions
-from gateway.telemetry import recordings
+from gateway.telemetry import recordings, unjudged
 
 # `gateway.cli.check` is the command of this name; the module behind it is what is meant.
 _CHECK: Final = Path("gateway") / "cli" / "check.py"
@@ -44,6 +44,8 @@ def page(root: Path) -> str:
                 page_of(decisions.__doc__ or ""),
                 "## recordings",
                 page_of(recordings.__doc__ or ""),
+                "## unjudged admissions",
+                page_of(unjudged.__doc__ or ""),
                 "## render",
                 _RENDER,
             ]

@@ -252,7 +252,7 @@ _FIXED: Final = (
     _Fixed(
         title="Decisions that wait to be written",
         module="gateway.telemetry.background_writer",
-        names=("WAITING_RECORDS", "WAITING_BYTES", "BATCH_BYTES", "STOP_SECONDS", "QUIET_SECONDS"),
+        names=("WAITING_RECORDS", "WAITING_BYTES", "RESERVE", "BATCH_BYTES", "STOP_SECONDS", "QUIET_SECONDS"),
     ),
     _Fixed(title="The decision log", module="gateway.telemetry.line_sinks", names=("FILE_BYTES", "FILES")),
     _Fixed(title="Recorded reviews", module="gateway.telemetry.recordings", names=("REVIEW_BYTES",)),

@@ -47,6 +47,7 @@ from gateway.engine.decision import Decision, TimeLedger
 from gateway.engine.field_changes import changed_by
 from gateway.engine.lookups import Fact, Lookups
 from gateway.engine.match_errors import dry_run_unsupported, undecided
+from gateway.engine.open_warnings import FailOpenWarnings
 from gateway.engine.plan import Plan
 from gateway.engine.policy_call import PolicyCall, PolicyInvocation
 from gateway.engine.prefetch import Prefetch
@@ -94,6 +95,7 @@ class Engine:
         prefetch: whether mutating policies may be called before their turn.
         trace: the trace context that goes with each call.
         entry: the registered entry that was called, for the record.
+        open_warnings: of which ignored failures the user is warned; None: of each policy.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -109,6 +111,7 @@ class Engine:
         prefetch: bool = True,
         trace: TraceContext = NO_TRACE,
         entry: str | None = None,
+        open_warnings: FailOpenWarnings | None = None,
     ) -> None:
         self._request = request
         self._plan = plan
@@ -117,6 +120,7 @@ class Engine:
         self._received = received
         self._trace = trace
         self._entry = entry
+        self._open_warnings = open_warnings or FailOpenWarnings()
         self.ledger = TimeLedger(read=read)
         """When each stage ended; the driver and its caller write down those that the engine does not see."""
         self._finished = False
@@ -321,6 +325,7 @@ class Engine:
             uid=self._request.uid,
             patch=encode_patch(patch) if patch else None,
             changed=changed_by(calls, patch, self._object) if patch else {},
+            warns_of=lambda policy: self._open_warnings.due(policy, now),
         )
         decision = Decision(
             phase=self._plan.phase,

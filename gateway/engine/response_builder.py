@@ -10,7 +10,8 @@
   its reason code in front of the message. If kube-apiserver has a message of its own for the failure and the policy is
   alone, exactly that message is sent, and the reason code is in details.causes[].reason. A failure that a retry may
   resolve has retryAfterSeconds.
-* A failure under Ignore makes a warning to the user and an audit annotation.
+* A failure under Ignore makes an audit annotation, and a warning to the user unless there was one about this policy a
+  moment ago (``open_warnings``).
 * A warning is one sentence for the user: the policy, what happened, the reason code. Details for the operator are in
   the log. Annotations have only what stays the same if the API server calls again.
 * A policy in mode warn or audit refuses nothing. In mode warn, its denial or failure is a warning to the user; in mode
@@ -24,7 +25,7 @@
   change does not apply. A second annotation with the same key is dropped, as kube-apiserver drops it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, Final
@@ -34,7 +35,7 @@ from gateway.engine.decision import Outcome
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Deny, Failure
 from gateway.patching.difference import Operation
-from gateway.policies.model import Mode, OnConflict
+from gateway.policies.model import Mode, OnConflict, Policy
 from gateway.quoting import quoted
 from gateway.reasons import Reason
 from gateway.review.response import Response, Status, annotation_key, denial_code
@@ -77,6 +78,7 @@ def compose(
     uid: str,
     patch: bytes | None,
     changed: Mapping[str, Sequence[Operation]] = MappingProxyType({}),
+    warns_of: Callable[[Policy], bool] = lambda _: True,
 ) -> tuple[Outcome, Response]:
     """The outcome of a review, and the response.
 
@@ -86,6 +88,7 @@ def compose(
         uid: the request's.
         patch: the patch to send if the request is allowed, or None.
         changed: the operations of the patch by the label of the policy that made them; their values are not read.
+        warns_of: whether the user is warned that a failure of this policy was ignored.
     """
     denials: list[InvocationRecord] = []
     failures: list[InvocationRecord] = []
@@ -98,7 +101,7 @@ def compose(
     for record in audible:
         if record.refuses:
             (denials if isinstance(record.answer, Deny) else failures).append(record)
-        warnings.extend(_warnings(record))
+        warnings.extend(_warnings(record, warns_of))
         for key, value in _own_annotations(record):
             annotations.setdefault(annotation_key(record.label, key), value)
     for record in audible:
@@ -187,7 +190,7 @@ def _failed(failure: Failure) -> str:
 # ---------------------------------------------------------------------------------- warnings and annotations
 
 
-def _warnings(record: InvocationRecord) -> Iterator[str]:
+def _warnings(record: InvocationRecord, warns_of: Callable[[Policy], bool]) -> Iterator[str]:
     mode = record.policy.mode
     if mode is Mode.AUDIT:
         return
@@ -196,7 +199,7 @@ def _warnings(record: InvocationRecord) -> Iterator[str]:
     if mode is Mode.WARN and isinstance(record.answer, Deny | Failure):
         text = _text(record) if isinstance(record.answer, Deny) else f"{_NOT_JUDGED}: {record.answer.reason}"
         yield f"{record.label}: {text} (mode warn: not enforced)"
-    elif isinstance(record.answer, Failure) and record.failed_open:
+    elif isinstance(record.answer, Failure) and record.failed_open and warns_of(record.policy):
         yield f"{record.label}: {_NOT_JUDGED}: {record.answer.reason} (failurePolicy Ignore: let pass)"
     if record.instead_of is not None:
         since = f"its answer from {record.age:.0f} s ago counts"

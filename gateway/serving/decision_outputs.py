@@ -1,16 +1,21 @@
-"""Where a gateway's decisions are written: the decision log, and recordings, as the settings say."""
+"""Where a gateway's decisions are written: the decision log, and recordings, as the settings say.
+
+The lines about reviews that were let pass unjudged are in the decision log, whatever its level; without one, they are
+on standard error, one write for each, so that they do not mix with the process's own lines.
+"""
 
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.serving.settings import Settings
-from gateway.telemetry.background_writer import BackgroundWriter, Sink
+from gateway.telemetry.background_writer import BATCH_BYTES, BackgroundWriter, Sink
 from gateway.telemetry.decisions import DecisionLog
 from gateway.telemetry.events import Events
 from gateway.telemetry.line_sinks import DescriptorSink, FileSink
 from gateway.telemetry.recordings import Recorder
 from gateway.telemetry.table import DECISION_LOG, DECISIONS_DROPPED, RECORDINGS
+from gateway.telemetry.unjudged import UnjudgedLog
 
 if TYPE_CHECKING:
     from gateway.serving.review_handler import DecisionObserver
@@ -44,14 +49,18 @@ class DecisionOutputs:
         if settings.decision_log != NONE:
             writer = self._writer(DECISION_LOG, _sink(settings.decision_log, shared=settings.processes > 1))
             self.observers.append(DecisionLog(writer, settings.decision_log_level))
-
+        else:
+            writer = self._writer(DECISION_LOG, _standard_error(shared=settings.processes > 1), batch_bytes=1)
+        self.observers.append(UnjudgedLog(writer))
         if settings.recording_dir is not None and settings.recording_sample_ratio:
             writer = self._writer(RECORDINGS, _segments(settings.recording_dir, settings.recording_key_file))
             self.observers.append(Recorder(writer, settings.recording_sample_ratio))
 
-    def _writer(self, output: str, sink: Sink) -> BackgroundWriter:
+    def _writer(self, output: str, sink: Sink, *, batch_bytes: int = BATCH_BYTES) -> BackgroundWriter:
         writer = BackgroundWriter(
-            sink, lambda reason, count: self._events.count(DECISIONS_DROPPED, output, reason, amount=count)
+            sink,
+            lambda reason, count: self._events.count(DECISIONS_DROPPED, output, reason, amount=count),
+            batch_bytes=batch_bytes,
         )
         self._writers.append(writer)
         return writer
@@ -85,6 +94,10 @@ def _sink(destination: str, *, shared: bool) -> Sink:
             "directory that exists, or one of stdout, otlp and none"
         ) from None
     return sink
+
+
+def _standard_error(*, shared: bool) -> Sink:
+    return DescriptorSink(sys.__stderr__.fileno() if sys.__stderr__ else 2, "standard error", shared=shared)
 
 
 def _segments(directory: Path, key_file: Path | None) -> Sink:

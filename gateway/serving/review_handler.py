@@ -17,6 +17,7 @@ import structlog
 
 from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine
+from gateway.engine.open_warnings import FailOpenWarnings
 from gateway.engine.plan import Plan
 from gateway.engine.trace_context import NO_TRACE, TraceContext
 from gateway.engine.verdicts import Failure
@@ -92,6 +93,7 @@ class ReviewHandler:
         self._depth = depth
         self._patch_limits = patch_limits
         self._prefetch = prefetch
+        self._open_warnings = FailOpenWarnings()
         self._drivers: set[Driver] = set()
 
     def break_off(self, why: str) -> None:
@@ -189,6 +191,7 @@ class ReviewHandler:
             prefetch=self._prefetch,
             trace=trace,
             entry=entry,
+            open_warnings=self._open_warnings,
         )
         return Driver(
             request.uid,

@@ -27,6 +27,10 @@ in which every review is denied."""
 WAITING_BYTES: Final = 16_777_216
 """Their bytes: 1.6 % of the memory budget's default, and some seconds of a disk that stalls."""
 
+RESERVE: Final = 4
+"""Those that must not be lost may take 1/4 more than both: an unjudged admission is not dropped because the log
+of what was decided is behind."""
+
 BATCH_BYTES: Final = 262_144
 """Bytes that are written at once: a few hundred records with one system call; four times what a pipe holds."""
 
@@ -73,6 +77,7 @@ class BackgroundWriter:
         sink: where they are written.
         dropped: counts dropped records: the reason, and how many. Called in the event loop.
         records: how many may wait; ``size`` how many bytes.
+        batch_bytes: how many bytes are written at once, at least one record.
     """
 
     def __init__(
@@ -82,11 +87,13 @@ class BackgroundWriter:
         *,
         records: int = WAITING_RECORDS,
         size: int = WAITING_BYTES,
+        batch_bytes: int = BATCH_BYTES,
     ) -> None:
         self._sink = sink
         self._dropped = dropped
         self._max_records = records
         self._max_bytes = size
+        self._batch_bytes = batch_bytes
         self._changed = threading.Condition()
         self._waiting: deque[bytes] = deque()
         self._records = 0  # those that are being written included, as their bytes
@@ -107,10 +114,16 @@ class BackgroundWriter:
         """Whether the next record would be dropped: then there is no need to make it."""
         return self._records >= self._max_records or self._bytes >= self._max_bytes
 
-    def put(self, record: bytes) -> None:
-        """Write this record soon, or drop it. Never waits, never raises."""
+    def put(self, record: bytes, *, reserved: bool = False) -> None:
+        """Write this record soon, or drop it. Never waits, never raises.
+
+        ``reserved``: it may also take the room that is reserved for what must not be lost.
+        """
+        records, size = self._max_records, self._max_bytes
+        if reserved:
+            records, size = records + records // RESERVE, size + size // RESERVE
         with self._changed:
-            if self._records < self._max_records and self._bytes + len(record) <= self._max_bytes:
+            if self._records < records and self._bytes + len(record) <= size:
                 self._waiting.append(record)
                 self._records += 1
                 self._bytes += len(record)
@@ -182,7 +195,7 @@ class BackgroundWriter:
             self._changed.wait_for(lambda: self._waiting or self._stopping)
             batch: list[bytes] = []
             size = 0
-            while self._waiting and (not batch or size + len(self._waiting[0]) <= BATCH_BYTES):
+            while self._waiting and (not batch or size + len(self._waiting[0]) <= self._batch_bytes):
                 batch.append(self._waiting.popleft())
                 size += len(batch[-1])
             return batch

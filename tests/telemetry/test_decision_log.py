@@ -106,7 +106,7 @@ def test_a_full_disk_refuses_no_start(tmp_path, monkeypatch, code):
     with monkeypatch.context() as patched:
         patched.setattr(os, "open", full)
         patched.setattr("gateway.serving.recording_segments.TemporaryFile", full)
-        assert len(DecisionOutputs(settings, Metrics()).observers) == 2
+        assert len(DecisionOutputs(settings, Metrics()).observers) == 3
     assert list(tmp_path.iterdir()) == [keys]
 
 
