@@ -15,7 +15,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test integration lint format path cardinality bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-observe bench-cluster \
-  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus build-compose demo-processes demo-checks deploy-checks manifests kit workers-gateway proto docs crds lock clean
+  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus build-compose demo-processes demo-checks soak deploy-checks manifests kit workers-gateway proto docs crds lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -81,7 +81,7 @@ $(LANGUAGES:%=worker-%) worker-conformance: worker-%: $(VENV)/.dev  ## build and
 	@$(MAKE) --no-print-directory -C workers/$* test build
 
 build-workers: $(VENV)/.dev
-	@for language in $(LANGUAGES); do $(MAKE) --no-print-directory -C workers/$$language build || exit 1; done
+	@for language in $(LANGUAGES); do $(MAKE) --no-print-directory -C workers/$$language build ARGS= || exit 1; done
 
 kit: $(VENV)/.dev  ## the conformance kit against the sample workers of all languages (ARGS="go rust": of these)
 	@for language in $(or $(ARGS),$(LANGUAGES)); do $(MAKE) --no-print-directory -C workers/$$language build ARGS= || exit 1; done
@@ -126,6 +126,9 @@ haproxy:
 
 demo-processes: $(VENV)/.dev haproxy build-workers build-collector build-prometheus  ## docker-compose.yml without containers: all of it but Jaeger and Grafana (ARGS=--once: end when it is alive; builds for up to ten minutes, once)
 	@$(BIN)/python -m deploy.demo $(ARGS)
+
+soak: $(VENV)/.dev haproxy build-workers build-collector build-prometheus  ## the same for ten minutes, under kills and intruders, which must not make it grow (ARGS="--minutes 3")
+	@$(BIN)/python -m tests.soak.soak $(ARGS)
 
 demo-checks: $(VENV)/.dev haproxy build-workers build-collector build-prometheus  ## the same, alive, and again after gateway, worker and Redis were killed (two minutes and, once, the builds)
 	@$(BIN)/python -m pytest -m demo tests/demo --timeout 600 $(ARGS)
