@@ -114,6 +114,13 @@ class DocumentBuilder(Struct, eq=False):
         draft.current, draft.labels = state, namespace
         return draft.document
 
+    def parses(self, inputs: Inputs) -> bool:
+        """Whether the document for ``inputs`` has a part of ``object`` or of ``oldObject``, which is parsed for it."""
+        if inputs.places is None:
+            return False
+        places = map(inputs.shown, (OBJECT, _OLD_OBJECT))
+        return any(each is not None and not each.whole for each in places)
+
     def _drafted(self, inputs: Inputs) -> _Draft:
         original = self.request.members
         if inputs.places is None:
@@ -151,7 +158,7 @@ class DocumentBuilder(Struct, eq=False):
             return self.request.old_object
         if name not in self.values:
             try:
-                self.values[name] = _decode(self.request.members[name])
+                self.values[name] = _decode(self.request.text(name) or _NULL)
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
                 raise ReviewError(f"request.{quoted(name)} cannot be read: {error}") from None
         return self.values[name]

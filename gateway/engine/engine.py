@@ -46,7 +46,7 @@ from gateway.engine.deadlines import Budget
 from gateway.engine.decision import Decision, TimeLedger
 from gateway.engine.field_changes import changed_by
 from gateway.engine.lookups import Fact, Lookups
-from gateway.engine.match_errors import dry_run_unsupported, undecided
+from gateway.engine.match_errors import dry_run_unsupported, undecided, unread
 from gateway.engine.open_warnings import FailOpenWarnings
 from gateway.engine.plan import Plan
 from gateway.engine.policy_call import PolicyCall, PolicyInvocation
@@ -70,7 +70,7 @@ from gateway.patching.difference import encode_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
-from gateway.review.request import Request
+from gateway.review.request import Request, UnreadError
 
 if TYPE_CHECKING:
     from gateway.matching.index import Concerned
@@ -96,6 +96,7 @@ class Engine:
         trace: the trace context that goes with each call.
         entry: the registered entry that was called, for the record.
         open_warnings: of which ignored failures the user is warned; None: of each policy.
+        documents: those of the request that were made in advance; None: none.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -112,6 +113,7 @@ class Engine:
         trace: TraceContext = NO_TRACE,
         entry: str | None = None,
         open_warnings: FailOpenWarnings | None = None,
+        documents: DocumentBuilder | None = None,
     ) -> None:
         self._request = request
         self._plan = plan
@@ -132,7 +134,7 @@ class Engine:
         known = namespaces.get(request.namespace)
         facts = Facts() if known is None else Facts(namespaces={request.namespace: known})
         self._lookups = Lookups(request, ids, facts)
-        self._documents = DocumentBuilder(request)
+        self._documents = documents or DocumentBuilder(request)
         self._tracker = CallTracker(request, self._budget, ids, trace)
         self._concerned: Concerned = {}
         self._may_prefetch = prefetch and not self._parallel
@@ -258,7 +260,10 @@ class Engine:
             if prefetched is not None:
                 return prefetched
         policy = invocation.member.policy
-        return match(policy, self._concerned[index], self._request, self._object.now, self._lookups.facts)
+        try:
+            return match(policy, self._concerned[index], self._request, self._object.now, self._lookups.facts)
+        except UnreadError as error:
+            return unread(error)
 
     def _fail_or_skip(self, invocation: PolicyInvocation, failure: Failure, now: float) -> None:
         """Matching or the policy's document has failed: record the failure if it counts, else skip the turn."""
@@ -284,7 +289,11 @@ class Engine:
             self._lookups.wait(invocation, labels)
             return
         after = self._object.after
-        document = self._documents.of(member.inputs, after, changed=after is not None, namespace=labels)
+        try:
+            document = self._documents.of(member.inputs, after, changed=after is not None, namespace=labels)
+        except UnreadError as error:
+            self._fail(invocation, Failure(reason=error.reason, message=str(error)), now)
+            return
         # timeoutSeconds begins here: the time of lookups does not count against the worker.
         result = self._tracker.invoke(invocation, document, now)
         if result is not None:

@@ -5,6 +5,7 @@ from gateway.matching.outcomes import Undecidable
 from gateway.matching.status_messages import not_found
 from gateway.policies.model import Policy
 from gateway.reasons import Reason
+from gateway.review.request import UnreadError
 
 
 def undecided(matching: Undecidable) -> Failure:
@@ -16,6 +17,11 @@ def undecided(matching: Undecidable) -> Failure:
         details=matching.details,
         ignorable=matching.ignorable,
     )
+
+
+def unread(error: UnreadError) -> Undecidable:
+    """The policy's selectors or conditions need a member that is too large to be read."""
+    return Undecidable(reason=error.reason, message=str(error))
 
 
 def dry_run_unsupported(policy: Policy) -> Failure:

@@ -24,7 +24,7 @@ from gateway.patching.metadata import object_fault
 from gateway.patching.replacement import apply_object
 from gateway.patching.write_check import out_of_scope
 from gateway.reasons import Reason
-from gateway.review.request import Request
+from gateway.review.request import Request, UnreadError
 from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.writes import Writes
 
@@ -77,7 +77,11 @@ class ObjectState(Struct, eq=False):
             sub_resource=self._request.sub_resource,
             limits=self._limits,
         )
-        return apply_change(self.now(), change, scope)
+        try:
+            before = self.now()
+        except UnreadError as error:
+            return Failure(reason=error.reason, message=str(error))
+        return apply_change(before, change, scope)
 
     def overwritten(self, operations: tuple[Operation, ...], author: int) -> tuple[Overwrite, ...]:
         """The fields that other policies changed and that these operations of ``author`` would write again."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway import depth
-from gateway.depth import too_deep
+from gateway.depth import Survey, surveyed, too_deep
 
 STRINGS = st.text(alphabet='"\\[]{}a', max_size=8)
 DOCUMENTS = st.recursive(
@@ -35,6 +35,37 @@ def test_it_is_exact_for_json(value, copies, piece):
     text = json.dumps(whole).encode()
     with patch.object(depth, "_PIECE", piece):
         assert [too_deep(text, limit) for limit in range(12)] == [depth_of(whole) > limit for limit in range(12)]
+
+
+def values_of(value):
+    """How many values and names of members a value has, by walking it; a container that is empty counts as one more."""
+    if isinstance(value, dict):
+        return sum(2 + values_of(each) for each in value.values()) if value else 1
+    return sum(1 + values_of(each) for each in value) + (not value) if isinstance(value, list) else 0
+
+
+def survey(text, limit):
+    """The result of ``surveyed``, and how many slices it took."""
+    slices, steps = 0, surveyed(text, limit)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return done.value, slices
+        slices += 1
+
+
+@pytest.mark.property
+@given(DOCUMENTS, st.integers(1, 3), st.integers(1, 40))
+def test_a_survey_is_exact_for_json(value, copies, piece):
+    """Values and depth are those of the parsed text, wherever it is sliced."""
+    whole = [value] * copies
+    text = json.dumps(whole).encode()
+    with patch.object(depth, "_SLICE", piece):
+        for limit in range(12):
+            found, slices = survey(text, limit)
+            assert found == Survey(values_of(whole), depth_of(whole) > limit)
+            assert slices >= len(text) // (piece + 1)
 
 
 @pytest.mark.property

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.review.request import ReviewError, decode
+from gateway.reasons import Reason
+from gateway.review.request import (
+    LIGHT_VALUES,
+    MOST_VALUES,
+    READABLE_VALUES,
+    ReviewError,
+    TooManyValuesError,
+    UnreadError,
+    decode,
+    decoding,
+)
 from tests.traffic import recording, recordings
 
 MEMBERS = {
@@ -194,3 +204,60 @@ def _read_all(text):
             getattr(request, attribute)
     except ReviewError:
         pass
+
+
+def with_values(number):
+    """An AdmissionReview whose object is an array in an array, of some values."""
+    return body(object="@").replace(b'"@"', b'{"spec":[' + b",".join([b"[]"] * (number // 2)) + b"]}")
+
+
+@pytest.mark.parametrize("member", ["object", "oldObject"])
+def test_a_member_of_too_many_values_is_not_parsed(member):
+    """It can be copied but not read, whatever its bytes; small members can be read."""
+    name = {"object": "object", "oldObject": "old_object"}[member]
+    request = decode(with_values(READABLE_VALUES + 100).replace(b'"object"', b'"%s"' % member.encode()))
+    assert request.raw(member).startswith(b'{"spec":[[],[]')
+    with pytest.raises(
+        UnreadError, match=f"the limit for a policy that reads parts of it is {READABLE_VALUES}"
+    ) as found:
+        getattr(request, name)
+    assert found.value.reason is Reason.REQUEST_TOO_LARGE
+    assert not request.is_parsed
+    assert request.user_info.username == ""
+
+
+def test_a_string_of_brackets_is_one_value():
+    """What stands in a string is not counted against the limit: it costs no more than any other text."""
+    request = decode(body(object={"data": {"csv": "[,{" * READABLE_VALUES}}))
+    assert request.values < 100
+    assert request.object["data"]
+
+
+def test_a_review_of_far_too_many_values_is_not_even_split_up():
+    """Its members would be copied for nothing."""
+    with pytest.raises(TooManyValuesError, match=f"the limit is {MOST_VALUES}"):
+        decode(with_values(MOST_VALUES + 100))
+
+
+@pytest.mark.parametrize("number", [100, LIGHT_VALUES + 100, READABLE_VALUES + 100])
+def test_decoding_takes_breaks(number):
+    """The slices grow with the text, and give the same request; a light one needs none."""
+    text, slices, steps = with_values(number), 0, None
+    steps = decoding(text)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            request = done.value
+            break
+        slices += 1
+    assert request.members == decode(text).members
+    assert slices == (0 if number <= LIGHT_VALUES else len(text) // 65_536 + 2)
+
+
+def test_nesting_is_found_in_the_middle_of_many_values():
+    """A review of many values is refused for its depth as any other."""
+    deep = b"[" * 300 + b"]" * 300
+    text = with_values(LIGHT_VALUES * 4).replace(b'"spec":[[],', b'"spec":[' + deep + b",")
+    with pytest.raises(ReviewError, match="nests deeper than 256 levels"):
+        decode(text)

@@ -1,0 +1,36 @@
+"""Reads a review with many values, and makes its documents, in slices: an event loop serves others in between.
+
+The engine would do the same work in its first event, in one piece. What is not needed after all (a policy that does not
+match, a mutating policy that is called with a changed object) is lost; what needs a lookup is left to the engine.
+"""
+
+from collections.abc import Iterator
+
+from gateway.documents.documents import DocumentBuilder
+from gateway.engine.plan import Plan
+from gateway.review.request import Request, ReviewError
+
+
+def preparing(request: Request, plan: Plan, documents: DocumentBuilder) -> Iterator[None]:
+    """Put into ``request`` the values, and into ``documents`` the documents, that ``plan`` needs of the request as it
+    came. Yields after each slice: one member parsed, or one document made. Raises nothing: the engine meets each error
+    again.
+    """
+    if plan.unavailable is not None:
+        return
+    try:
+        for index in plan.index.concerned(request):
+            member = plan.members[index]
+            if member.unavailable is not None:
+                continue
+            if not member.unconditional or documents.parses(member.inputs):
+                # Each is kept where it came from.
+                _ = request.object
+                yield
+                _ = request.old_object
+                yield
+            if not member.inputs.needs_namespace:
+                documents.of(member.inputs, None, changed=False)
+                yield
+    except ReviewError:
+        return
