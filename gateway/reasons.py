@@ -64,7 +64,8 @@ class Reason(StrEnum):
     processes of hooks."""
 
     REQUEST_TOO_LARGE = "REQUEST_TOO_LARGE"
-    """The AdmissionReview is larger than the body limit."""
+    """The AdmissionReview is larger than the body limit, or has so many JSON values that the gateway does not read it
+    for a policy that needs a part of it: more than 300,000, names of members included."""
 
     INTERNAL = "INTERNAL"
     """An error in the gateway."""

@@ -58,7 +58,7 @@ def _status(reason: Reason, used: frozenset[str]) -> str:
     if reason is Reason.DENIED:
         return "the worker's, 403 if it names none"
     if reason is Reason.REQUEST_TOO_LARGE:
-        return "413, whatever the failurePolicy"
+        return "413, whatever the failurePolicy; 500 for many values"
     code, _ = STATUSES.get(reason, INTERNAL_ERROR)
     return f"{code}, whatever the failurePolicy" if reason in _REFUSE_ALWAYS else str(code)
 

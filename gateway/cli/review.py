@@ -195,7 +195,7 @@ class _ReviewRun:
                 f"the review has {len(body)} bytes, the limit is {self._limits.body_bytes} (--limit-body-bytes): serve "
                 "rejects it with code 413"
             )
-        return decode(body, depth=self._limits.depth)
+        return decode(body, depth=self._limits.depth, readable=self._limits.readable_values)
 
     def _show(self, source: str, simulation: Simulation) -> None:
         if not simulation.allowed and self._code == ALLOWED:

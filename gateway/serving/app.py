@@ -204,7 +204,7 @@ class Gateway:
             outdated=self._outdated,
             consumers=(*observers, *consumers),
             shadows=shadows,
-            depth=settings.limits.depth,
+            limits=settings.limits,
             patch_limits=settings.patch_limits,
             prefetch=settings.prefetch,
         )

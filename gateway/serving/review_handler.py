@@ -10,11 +10,13 @@ One configuration decides a review: the one in force when its body was complete,
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic
 from typing import Final, NamedTuple, Protocol
 
 import structlog
 
+from gateway.documents.documents import DocumentBuilder
 from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine
 from gateway.engine.open_warnings import FailOpenWarnings
@@ -24,10 +26,13 @@ from gateway.engine.verdicts import Failure
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
-from gateway.review.request import DEPTH, Request, ReviewError, decode
+from gateway.review.request import LIGHT_VALUES, Request, ReviewError, TooManyValuesError, decode, is_light
 from gateway.review.response import Response, Status, encode
+from gateway.serving.body import TooLarge
 from gateway.serving.driver import Driver
+from gateway.serving.heavy_reviews import HeavyReviews
 from gateway.serving.http_server import HttpReply
+from gateway.serving.limits import Limits
 from gateway.serving.loaded_configuration import Configurations, LoadedConfiguration
 from gateway.serving.outdated_calls import OutdatedCalls
 from gateway.serving.plans import Target
@@ -68,7 +73,7 @@ class ReviewHandler:
         outdated: records the calls by an outdated registration.
         consumers: observe each decision; what they raise is logged and changes nothing.
         shadows: observes the decisions of configurations in which a policy has a shadow.
-        depth: how deep a review may nest.
+        limits: how deep a review may nest, and how many values may be parsed together.
         patch_limits: of the changes that workers make.
         prefetch: whether mutating policies are called before their turn.
     """
@@ -81,7 +86,7 @@ class ReviewHandler:
         outdated: OutdatedCalls | None = None,
         consumers: Sequence[DecisionObserver] = (),
         shadows: DecisionObserver | None = None,
-        depth: int = DEPTH,
+        limits: Limits | None = None,
         patch_limits: PatchLimits = DEFAULT_LIMITS,
         prefetch: bool = True,
     ) -> None:
@@ -90,7 +95,8 @@ class ReviewHandler:
         self._consumers_with_shadows = self._consumers if shadows is None else (*consumers, shadows)
         self._events = events
         self._outdated = outdated or OutdatedCalls(events)
-        self._depth = depth
+        self._limits = limits or Limits()
+        self._heavy = HeavyReviews(self._limits, events)
         self._patch_limits = patch_limits
         self._prefetch = prefetch
         self._open_warnings = FailOpenWarnings()
@@ -116,7 +122,8 @@ class ReviewHandler:
         ``trace`` is sent to the workers.
 
         Raises:
-            Refused: there is no such target any more.
+            Refused: there is no such target any more; the body has too many values (TooLarge), or there are too many
+                such reviews.
         """
         read = monotonic()
         configuration = self._configurations.current
@@ -124,7 +131,7 @@ class ReviewHandler:
         if plan is None:
             raise no_entry(target.path)
         try:
-            request = decode(body, depth=self._depth)
+            request = decode(body, depth=self._limits.depth) if is_light(body) else await self._large(body, ends)
         except ReviewError as error:
             return self._refuse(error)
         configuration.begin()
@@ -132,12 +139,12 @@ class ReviewHandler:
             if overloaded:
                 plan = plan.failing(OVERLOADED)
             times = ReviewTimes(started=started, read=read, ends=ends)
-            driver = self._driver(configuration, plan, request, times, target.entry, trace)
-            self._drivers.add(driver)
-            try:
-                decision = await driver.decide()
-            finally:
-                self._drivers.discard(driver)
+            driver = partial(self._driver, configuration, plan, request, times, target.entry, trace)
+            if request.values <= LIGHT_VALUES:
+                decision = await self._decide(driver())
+            else:
+                async with self._heavy.prepared(request, plan, ends) as documents:
+                    decision = await self._decide(driver(documents))
             content = encode(
                 decision.response,
                 uid=request.uid,
@@ -171,7 +178,20 @@ class ReviewHandler:
         self._notify(decision, consumers)
         return HttpReply(status=200, body=content)
 
-    def _driver(
+    async def _large(self, body: bytes, ends: float) -> Request:
+        try:
+            return await self._heavy.decode(body, ends)
+        except TooManyValuesError as error:
+            raise TooLarge(str(error), body[: self._limits.uid_prefix_bytes]) from None
+
+    async def _decide(self, driver: Driver) -> Decision:
+        self._drivers.add(driver)
+        try:
+            return await driver.decide()
+        finally:
+            self._drivers.discard(driver)
+
+    def _driver(  # noqa: PLR0913, PLR0917 - what one review consists of
         self,
         configuration: LoadedConfiguration,
         plan: Plan,
@@ -179,6 +199,7 @@ class ReviewHandler:
         times: ReviewTimes,
         entry: str | None,
         trace: TraceContext,
+        documents: DocumentBuilder | None = None,
     ) -> Driver:
         engine = Engine(
             request,
@@ -192,6 +213,7 @@ class ReviewHandler:
             trace=trace,
             entry=entry,
             open_warnings=self._open_warnings,
+            documents=documents,
         )
         return Driver(
             request.uid,

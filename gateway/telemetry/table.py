@@ -47,7 +47,9 @@ LIMITS: Final = (
     "field_bytes",
     FORMER_ENTRY_POLICIES,
     "header_seconds",
+    "readable_values",
     "reviews_in_flight",
+    "values_in_flight",
     "write_seconds",
 )
 """The limits that can be reached, besides those of workers (``labels.LIMIT_OF``), whose series exist as soon as a
@@ -319,6 +321,9 @@ REVIEWS_IN_FLIGHT: Final = _gauge("reviews_in_flight", "Reviews being decided.")
 REVIEWS_IN_FLIGHT_LIMIT: Final = _gauge(
     "reviews_in_flight_limit", "Reviews that may be decided at once; others fail with `OVERLOADED`."
 )
+HEAVY_REVIEWS: Final = _counter(
+    "heavy_reviews_total", "Reviews with more than 20,000 JSON values, which take turns to be read."
+)
 BODY_BYTES_IN_FLIGHT: Final = _gauge("body_bytes_in_flight", "Bytes of the bodies of reviews being decided.")
 BODY_BYTES_IN_FLIGHT_LIMIT: Final = _gauge(
     "body_bytes_in_flight_limit", "Bytes that these bodies may have; other requests are refused."
@@ -488,6 +493,7 @@ GATEWAY: Final = (
     REVIEWS_CANCELED,
     REVIEWS_IN_FLIGHT,
     REVIEWS_IN_FLIGHT_LIMIT,
+    HEAVY_REVIEWS,
     BODY_BYTES_IN_FLIGHT,
     BODY_BYTES_IN_FLIGHT_LIMIT,
     CONNECTIONS,

@@ -1,0 +1,169 @@
+"""Reviews with many values take turns, and others have the loop in between."""
+
+import asyncio
+
+import pytest
+
+from gateway.policies.model import Phase
+from gateway.reasons import Reason
+from gateway.review.request import LIGHT_VALUES, UnreadError
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.pointer_set import PointerSet
+from gateway.serving import heavy_reviews
+from gateway.serving.heavy_reviews import HeavyReviews
+from gateway.serving.limits import Limits
+from gateway.serving.refusals import Refusal, Refused
+from gateway.telemetry.table import HEAVY_REVIEWS, LIMIT_HITS
+from tests.serving.conftest import WAIT_SECONDS
+from tests.world import plan, policy, request
+
+VALUES = 4_000
+"""More than enough: what comes here is not asked how heavy it is."""
+PARTS = Inputs(places=PointerSet([("object", "spec", "*", "a")]))
+
+
+class Counted:
+    """Counts events by metric and label."""
+
+    def __init__(self):
+        self.events = []
+
+    def count(self, metric, *labels, amount=1):
+        self.events.append((metric, *labels))
+
+
+@pytest.fixture
+def events():
+    return Counted()
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """A break after each slice, however quick the machine is."""
+    monkeypatch.setattr(heavy_reviews, "_BURST_SECONDS", 1e-9)
+
+
+def heavy(values=VALUES):
+    """A request that is parsed to about so many values."""
+    return request({"metadata": {"name": "p"}, "spec": [{"a": 1}] * (values // 4)})
+
+
+def judges(*, parts=3):
+    """A plan of validating policies, each with inputs of its own, all of which need the object's values."""
+    inputs = [Inputs(places=PointerSet([("object", "spec", "*", name)])) for name in "abcdef"[:parts]]
+    each = [policy(f"p{index}", phase=Phase.VALIDATING, index=index, inputs=of) for index, of in enumerate(inputs)]
+    return plan(*each)
+
+
+class Bystander:
+    """Another task of the loop; ``turns`` is how often it ran."""
+
+    def __init__(self):
+        self.turns = 0
+        self._task = asyncio.create_task(self._run())
+
+    async def _run(self):
+        while True:
+            await asyncio.sleep(0)
+            self.turns += 1
+
+    def stop(self):
+        self._task.cancel()
+
+
+async def test_a_body_of_many_values_is_decoded_in_turns_with_the_loop(always, events):
+    """Other tasks run between the slices of a body."""
+    reviews = HeavyReviews(Limits(values_in_flight=VALUES), events)
+    body = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE",'
+    body += b'"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{"spec":['
+    body += b",".join([b"[]"] * LIGHT_VALUES) + b"]}}}"
+    bystander = Bystander()
+    decoded = await reviews.decode(body, asyncio.get_running_loop().time() + WAIT_SECONDS)
+    bystander.stop()
+    assert decoded.uid == "u"
+    assert decoded.values > LIGHT_VALUES
+    assert bystander.turns >= len(body) // 65_536
+
+
+async def test_the_documents_of_a_heavy_review_are_made_one_by_one(always, events):
+    """Before the engine starts: each in a slice of its own, and the engine makes none again."""
+    reviews, on, judging = HeavyReviews(Limits(values_in_flight=VALUES), events), heavy(), judges()
+    bystander = Bystander()
+    async with reviews.prepared(on, judging, asyncio.get_running_loop().time() + WAIT_SECONDS) as documents:
+        bystander.stop()
+        assert bystander.turns >= len(judging.members)
+        made = [documents.of(member.inputs, None, changed=False) for member in judging.members]
+        assert [documents.drafts[member.inputs.key].document for member in judging.members] == made
+    assert on.is_parsed
+    assert events.events == [(HEAVY_REVIEWS,)]
+
+
+async def test_values_are_charged_before_they_are_parsed(always, events):
+    """A review that does not fit beside another one waits, unparsed, until that one has ended."""
+    reviews, first, second = HeavyReviews(Limits(values_in_flight=VALUES), events), heavy(), heavy()
+    ends = asyncio.get_running_loop().time() + WAIT_SECONDS
+    waiting = asyncio.Event()
+
+    async def later():
+        waiting.set()
+        async with reviews.prepared(second, judges(), ends):
+            return second.is_parsed
+
+    async with reviews.prepared(first, judges(), ends):
+        task = asyncio.create_task(later())
+        await waiting.wait()
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert first.is_parsed
+        assert not second.is_parsed
+    assert await task
+
+
+async def test_without_a_turn_in_time_the_review_is_decided_unread(events):
+    """OVERLOADED for each policy that needs its values; a document of whole members is made."""
+    reviews, first, second = HeavyReviews(Limits(values_in_flight=VALUES), events), heavy(), heavy()
+    now = asyncio.get_running_loop().time()
+    async with (
+        reviews.prepared(first, judges(), now + WAIT_SECONDS),
+        reviews.prepared(second, judges(), now) as documents,
+    ):
+        with pytest.raises(UnreadError) as found:
+            documents.of(PARTS, None, changed=False)
+        assert found.value.reason is Reason.OVERLOADED
+        assert documents.of(Inputs.EVERYTHING, None, changed=False).content
+    assert not second.is_parsed
+    assert (LIMIT_HITS, "values_in_flight") in events.events
+
+
+async def test_without_a_turn_to_decode_it_is_refused(events):
+    """The client is answered in time, and nothing of the body is read."""
+    with pytest.raises(Refused) as refused:
+        await HeavyReviews(Limits(), events).decode(b"[" * 10_000_000, 0.0)
+    assert refused.value.refusal is Refusal.MEMORY
+    assert refused.value.text.startswith("OVERLOADED: ")
+
+
+async def test_a_review_larger_than_all_together_may_be_read_alone(events):
+    """No legal review waits for ever."""
+    reviews, on = HeavyReviews(Limits(values_in_flight=10), events), heavy()
+    async with reviews.prepared(on, judges(), asyncio.get_running_loop().time() + WAIT_SECONDS):
+        assert on.is_parsed
+
+
+async def test_the_values_of_a_cancelled_review_are_free_again(always, events):
+    """A client that hangs up leaves nothing charged."""
+    reviews = HeavyReviews(Limits(values_in_flight=VALUES), events)
+    ends = asyncio.get_running_loop().time() + WAIT_SECONDS
+    begun = asyncio.Event()
+
+    async def cancelled():
+        async with reviews.prepared(heavy(), judges(), ends):
+            begun.set()
+            await asyncio.get_running_loop().create_future()
+
+    task = asyncio.create_task(cancelled())
+    await begun.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    async with reviews.prepared(again := heavy(), judges(), ends):
+        assert again.is_parsed
