@@ -5,7 +5,7 @@ as it keeps an idle connection, and waits for ever for a client that does not re
 
 This module depends on these private names of aiohttp (the tests fail when one changes): ``_waiter`` is a future while
 the connection waits for a request; ``_messages`` are parsed requests that are not handled yet, and an ``_ErrInfo``
-among them marks where the parser failed.
+among them marks where the parser failed; ``_version`` is a request's HTTP version, and that of its answer.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ import structlog
 from gateway.serving import web
 from gateway.serving.authentication import certificate_names
 from gateway.serving.limits import Limits
-from gateway.serving.refusals import Note, Refusal, answer, quote, raw_answer
+from gateway.serving.refusals import Note, Refusal, Refused, answer, quote, raw_answer
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -27,6 +27,10 @@ _LOG: Final = structlog.get_logger(__name__)
 _AGE_JITTER: Final = 0.1
 """The share by which a connection's maximum age varies, as gRPC's MAX_CONNECTION_AGE: an API server's 25 connections,
 opened together, would otherwise all be replaced together."""
+
+
+_VERSIONS: Final = (web.HttpVersion10, web.HttpVersion11)
+"""The HTTP versions that are served."""
 
 
 class MalformedBody(Exception):  # noqa: N818 - set on the body's reader, which turns it into a refusal
@@ -198,6 +202,17 @@ class Connection(web.RequestHandler):
             return Refusal.HEADER_SIZE, f"more than {self._limits.headers} header fields; send fewer"
         why = f"not an HTTP/1.1 request ({_first_line(message)}); POST an AdmissionReview to /mutate or /validate"
         return Refusal.MALFORMED, why
+
+
+def require_http_1(request: web.BaseRequest) -> None:
+    """Refuse a version that has other framing: the parser reads HTTP/0.9 and HTTP/2.0 as if they were HTTP/1.1."""
+    version = request._version  # noqa: SLF001 - see above; ``version`` would be kept as it is read first
+    if version not in _VERSIONS:
+        major, minor = version
+        # RFC 9110, 2.5: a server must not answer in a version to which it is not conformant.
+        request._version = web.HttpVersion11  # noqa: SLF001 - see above
+        why = f"HTTP/{major}.{minor} in the form of HTTP/1.1; POST an AdmissionReview by HTTP/1.1"
+        raise Refused(Refusal.MALFORMED, why)
 
 
 class _FinalResponse(web.Response):

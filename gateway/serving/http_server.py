@@ -36,7 +36,7 @@ from gateway.serving.acceptor import Acceptor, ConnectionSource
 from gateway.serving.authentication import ClientAuthentication
 from gateway.serving.body import BodyReader, Load, TooLarge
 from gateway.serving.budget import budget
-from gateway.serving.connection import Connection, Connections
+from gateway.serving.connection import Connection, Connections, require_http_1
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
 from gateway.serving.oversized import envelope
@@ -228,6 +228,7 @@ class HttpServer:
         """The answer to a request that passes all checks. Raises Refused."""
         started = monotonic()
         connection = cast("Connection", request.protocol)
+        require_http_1(request)
         path, timeout = requested(request)
         if is_healthy(request, path, self._routes):
             return web.Response(headers={"Server": SERVER})

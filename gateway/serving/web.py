@@ -25,7 +25,7 @@ def _without_authorities() -> Iterator[None]:
 
 with _without_authorities():
     from aiohttp.http_exceptions import LineTooLong
-    from aiohttp.http_writer import HttpVersion11
+    from aiohttp.http_writer import HttpVersion10, HttpVersion11
     from aiohttp.streams import StreamReader
     from aiohttp.web_exceptions import HTTPInternalServerError
     from aiohttp.web_protocol import RequestHandler
@@ -38,6 +38,7 @@ __all__ = [
     "BaseRequest",
     "ErrInfo",
     "HTTPInternalServerError",
+    "HttpVersion10",
     "HttpVersion11",
     "LineTooLong",
     "RequestHandler",

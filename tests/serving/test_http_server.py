@@ -107,6 +107,16 @@ def test_recorded_requests_reach_the_judge_as_they_were_sent(serve, recordings, 
     assert served.front.connections == 1
 
 
+@pytest.mark.parametrize("line", ["POST /mutate HTTP/2.0", "POST /mutate HTTP/0.9", "POST /mutate"])
+def test_another_version_of_http_is_refused(serve, answered, line):
+    """In HTTP/1.1, although the parser reads it: its framing is another."""
+    connection = serve().tls()
+    connection.sendall(f"{line}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+    status, headers, body = answered(connection)
+    assert (status, headers["Connection"]) == (400, "close")
+    assert is_one_line(headers, body)
+
+
 @pytest.mark.parametrize(
     ("target", "seconds"),
     [
