@@ -15,7 +15,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test integration lint format path cardinality bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-observe bench-cluster \
-  properties faults workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus build-compose demo-processes demo-checks soak deploy-checks manifests kit workers-gateway proto docs crds lock clean
+  properties faults fuzz fuzz-long workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus build-compose demo-processes demo-checks soak deploy-checks manifests kit workers-gateway proto docs crds lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,6 +31,10 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.txt workers/conformance/pyproject.to
 	@echo "Setting up the tools that tests and lint need ..."
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	@$(PIP_INSTALL) --no-deps --no-build-isolation --no-index -e workers/conformance
+	@touch $@
+
+$(VENV)/.fuzz: $(VENV)/.dev requirements/fuzz.txt
+	@$(PIP_INSTALL) --require-hashes -r requirements/fuzz.txt
 	@touch $@
 
 run: $(VENV)/.run  ## set up, start gateway and sample worker, judge recorded reviews, keep serving (ARGS=--once: end by itself)
@@ -71,6 +75,12 @@ properties: $(VENV)/.dev  ## the same properties with many more cases (under eig
 
 faults: $(VENV)/.dev  ## what becomes of a queue when Redis, bridges and workers are killed, stopped and restarted (three minutes)
 	@$(BIN)/python -m pytest -m faults -n 2 --dist loadfile --timeout 300 $(ARGS)
+
+fuzz: $(VENV)/.fuzz  ## coverage-guided fuzzing of all that comes from outside, always the same inputs (three minutes; Linux on x86_64)
+	@$(BIN)/python -m tests.fuzz
+
+fuzz-long: $(VENV)/.fuzz  ## by hand: one target for as long as you like (ARGS="entry --runs 1000000 --seed 7")
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 workers: $(VENV)/.dev  ## all SDKs: their own tests, the conformance kit, and all of them behind the gateway (ten minutes)
 	@echo "Building and testing the SDKs of all languages, two at a time; each tells when it is done ..."
@@ -201,7 +211,7 @@ crds: $(VENV)/.dev  ## make deploy/chart/crds from the readers of the gateway's 
 	@$(BIN)/python -m deploy.generator
 
 lock: $(VENV)/.dev  ## lock requirements/*.in again, with hashes
-	@for name in run dev; do (cd requirements && ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	@for name in run dev fuzz; do (cd requirements && ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --custom-compile-command 'make lock' --no-emit-index-url $$name.in -o $$name.txt) || exit 1; done
 
 clean:  ## remove everything that the other targets made

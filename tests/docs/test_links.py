@@ -46,6 +46,7 @@ FOREIGN = {
     "benchmarks": {"--seconds", "--rounds", "--against"},
     "docker": {"--build", "--file", "--platform", "--push", "--tag", "--volumes"},
     "etcd": {"--max-request-bytes"},
+    "fuzz": {"--runs", "--seed"},
     "helm": {"--set", "--set-file", "--show-only"},
     "hooks": {"--config"},
     "kubectl": {
