@@ -117,7 +117,13 @@ _FIXED: Final = (
     _Fixed(
         title="Attempts of calls",
         module="gateway.transports.grpc.retries",
-        names=("MAX_SENT", "MAX_UNSENT", "FAIR_SHARE"),
+        names=("MAX_SENT", "MAX_UNSENT", "WHOLE_SHARE"),
+    ),
+    _Fixed(title="Circuit breakers", module="gateway.transports.grpc.breaker", names=("PROBES", "PROBE_SECONDS")),
+    _Fixed(
+        title="The event loop's lag",
+        module="gateway.transports.loop_lag",
+        names=("LAG_INTERVAL_SECONDS", "LAG_MINIMUM_SECONDS"),
     ),
     _Fixed(title="Retries", module="gateway.transports.grpc.retry_budget", names=("RESERVE",)),
     _Fixed(title="Names of queues", module="gateway.policies.workers.queue_target", names=("MAX_STREAM",)),

@@ -140,6 +140,7 @@ class CallTracker(Struct, eq=False):
             cache=None if key is None else policy.cache,
             key=key,
             called_at=now,
+            namespace=self.request.namespace,
         )
         if trace.sampled:
             self.sampled.append(call)

@@ -41,6 +41,8 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     ``traceparent`` and ``tracestate`` (W3C Trace Context) are sent beside the document. ``size``: the bytes of the
     document and of the policy's settings.
 
+    ``namespace`` is the request's, for the fair use of the worker; it is not sent.
+
     The document and ``key_prefix`` identify the call in a cache. ``key_prefix`` consists of the phase, ``version`` (the
     policy's version in its worker's description), and a hash of what can change a verdict in the configuration (worker,
     policy, settings, inputs, writes). ``cache`` is None for a policy without one, or with side effects for this
@@ -70,6 +72,7 @@ class PolicyCall(Struct, kw_only=True, eq=False):
     tracestate: str = ""
     key: CacheKey | None = None
     called_at: float = 0.0
+    namespace: str = ""
     invocations: list[PolicyInvocation] = []
     prefetched: bool = False
     claims: set[int] = set()

@@ -106,10 +106,19 @@ class WorkerEvent(StrEnum):
     """A stream ended unexpectedly."""
 
     CIRCUIT_OPENED = "circuit_opened"
-    """The circuit of a policy opened for an endpoint: it is not called there for a while."""
+    """The circuit of a policy opened for an endpoint: other endpoints are called, if there are any."""
+
+    CIRCUIT_CLOSED = "circuit_closed"
+    """The circuit of a policy closed for an endpoint: it judged a call."""
+
+    CIRCUIT_PROBE = "circuit_probe"
+    """A copy of a call was sent to an endpoint whose circuit is open."""
+
+    CIRCUIT_IN_FLIGHT = "circuit_in_flight"
+    """A call was rejected: no endpoint answers, and too many calls wait (``worker_circuit_in_flight``)."""
 
     IN_FLIGHT = "in_flight"
-    """A call was rejected: too many are open (``worker_in_flight``)."""
+    """A call was rejected: too many are open, of all or of one policy in one namespace (``worker_in_flight``)."""
 
     BACKLOG = "backlog"
     """A call was rejected: too many bytes wait to be written (``worker_backlog_bytes``)."""
@@ -157,6 +166,9 @@ GRPC_EVENTS: Final = (
     WorkerEvent.UNSOLICITED_LIMIT,
     WorkerEvent.STREAM_BROKE,
     WorkerEvent.CIRCUIT_OPENED,
+    WorkerEvent.CIRCUIT_CLOSED,
+    WorkerEvent.CIRCUIT_PROBE,
+    WorkerEvent.CIRCUIT_IN_FLIGHT,
     WorkerEvent.IN_FLIGHT,
     WorkerEvent.BACKLOG,
 )
@@ -185,6 +197,7 @@ HOOK_EVENTS: Final = (*_CONNECTIONS, WorkerEvent.HOOK_RUN, WorkerEvent.HOOK_KILL
 
 LIMIT_OF: Final[Mapping[str, str]] = {
     WorkerEvent.BACKLOG: "worker_backlog_bytes",
+    WorkerEvent.CIRCUIT_IN_FLIGHT: "worker_circuit_in_flight",
     WorkerEvent.IN_FLIGHT: "worker_in_flight",
     WorkerEvent.UNSOLICITED_LIMIT: "worker_unsolicited",
     WorkerEvent.QUEUE_BYTES: "queue_bytes",

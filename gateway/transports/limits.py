@@ -29,7 +29,8 @@ class TransportLimits(Bounds):
     worker_in_flight: int = tunable(1000, "Open calls of one worker.")
     """The maximum number of open calls to one worker; further calls fail at once (``OVERLOADED``). By Little's law, a
     process that makes 2,000 calls a second of 100 ms each has 200 open; a worker with five times as many has stopped
-    answering."""
+    answering. One policy in one namespace may have as many as are free: 500 of 1,000 if it is alone, so that its slow
+    objects leave room for other policies and namespaces."""
 
     worker_backlog_bytes: int = budgeted(8, "Bytes of documents held for one worker.")
     """The maximum number of bytes held for one worker on all its connections: data that waits to be written to streams,
@@ -78,12 +79,22 @@ class TransportLimits(Bounds):
     """The minimum number of calls in the window before a circuit can open. With fewer, one restart would open it."""
 
     worker_circuit_share: float = 0.5
-    """The share of failed calls at which a circuit opens. A call has failed if it was lost or timed out, or if the
-    worker returned a failure while another address could be called."""
+    """The share of failed calls at which a circuit opens. A call has failed if it had the policy's whole timeout and
+    the address answered no call of the policy meanwhile; or if it was lost or the worker returned a failure, and
+    another address judged the same document."""
 
-    worker_circuit_open_seconds: float = tunable(5.0, "Seconds that a circuit stays open before a probe.")
-    """The time for which a circuit stays open before one call is let through as a probe. A client of the API server
-    waits 10 s for a review, so its retry reaches the worker."""
+    worker_circuit_open_seconds: float = tunable(
+        5.0, "Seconds between calls with side effects to an address whose circuit is open."
+    )
+    """The interval at which one call with side effects is sent to an address whose circuit is open, while others could
+    be called. A client of the API server waits 10 s for a review, so its retry reaches another address. Other calls are
+    copied: the copy is the probe, and no review waits for it."""
+
+    worker_circuit_in_flight: int = 100
+    """The maximum number of calls of one policy that wait for a worker whose circuits are open at all addresses;
+    further calls fail at once (``WORKER_UNAVAILABLE``). A tenth of the reviews that may be open
+    (``reviews_in_flight``): nine tenths are left for what other workers judge. One namespace may have as many as are
+    free."""
 
     worker_retry_share: float = tunable(0.2, "Retries as a share of all calls to a worker; 0: none.", may_be_zero=True)
     """The retry budget, as a share of all calls to a worker: calls repeated on another replica after the worker

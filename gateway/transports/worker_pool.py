@@ -32,6 +32,7 @@ from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
+from gateway.transports.loop_lag import LoopLag
 from gateway.transports.supervisor import Supervisor
 from gateway.transports.transport_config import TransportConfig
 from gateway.transports.unreachable import UnreachableWorker
@@ -91,6 +92,7 @@ class WorkerPool:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sockets: tempfile.TemporaryDirectory[str] | None = None
         self._numbers = itertools.count()
+        self._lag: LoopLag | None = None
 
     def take(self, worker: Worker) -> PooledWorker | None:
         """Use a worker; connect to it, and start it, if no configuration uses it yet.
@@ -131,6 +133,9 @@ class WorkerPool:
         pooled_workers = {*self._active.values(), *self._closing}
         self._active.clear()
         await asyncio.gather(*(self._close(pooled) for pooled in pooled_workers), return_exceptions=True)
+        if self._lag is not None:
+            self._lag.close()
+            self._lag = None
         if self._sockets is not None:
             self._sockets.cleanup()
             self._sockets = None
@@ -169,6 +174,7 @@ class WorkerPool:
         return QueueWorker(name, queue, self._limits, redis=self._config.redis, events=self._events)
 
     def _create_grpc(self, worker: Worker, grpc: GrpcTarget, key: _Key) -> PooledWorker:
+        self._lag = self._lag or LoopLag()
         socket = None if grpc.target else self._socket()
         target = key[1] or f"unix:{socket}"
         starts = grpc.command and (socket is not None or self._config.starts_fixed_targets)
@@ -181,6 +187,7 @@ class WorkerPool:
             dialer=Dialer(target, self._limits, credentials),
             connections=grpc.connections,
             events=self._events,
+            lag=self._lag,
         )
         if supervisor is not None:
             supervisor.start()

@@ -58,11 +58,11 @@ def judged_by(answer):
         (operation,) = json.loads(base64.b64decode(response["patch"]))
         return int(operation["value"])
     annotations = response["auditAnnotations"]
-    if "warnings" in response:
-        (warning,) = response["warnings"]
-        lead = "attest.test.example.com: could not judge this request: "
-        assert warning.startswith(lead + "WORKER_UNAVAILABLE")
+    if "attest.test.example.com_failed-open" in annotations:
         assert annotations == {"attest.test.example.com_failed-open": "WORKER_UNAVAILABLE"}
+        for warning in response.get("warnings", ()):  # at most one a minute
+            lead = "attest.test.example.com: could not judge this request: "
+            assert warning.startswith(lead + "WORKER_UNAVAILABLE")
         return None
     return int(annotations["attest.test.example.com_judged-by"])
 

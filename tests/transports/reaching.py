@@ -54,10 +54,16 @@ def availability(workers, name="judge"):
     return found.version if isinstance(found, Described) else found
 
 
-def question(about, *, deadline=FAR_AWAY, version="1", content=b"{}"):
-    document = hashed(content)
+def question(about, *, deadline=FAR_AWAY, version="1", content=b"{}", namespace=""):
     return PolicyCall(
-        id=1, policy=about, document=document, deadline=deadline, uid="u1", cancellable=True, version=version
+        id=1,
+        policy=about,
+        document=hashed(content),
+        deadline=deadline,
+        uid="u1",
+        cancellable=True,
+        version=version,
+        namespace=namespace,
     )
 
 

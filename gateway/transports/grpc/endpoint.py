@@ -1,4 +1,4 @@
-"""One address of a worker: its connections, and a circuit breaker for each policy that has failed there.
+"""One address of a worker: its connections, and a circuit breaker for each policy that is called there.
 
 A connection has a **slot**. When it is old, or its certificates have been replaced, the endpoint creates a
 **successor**, which takes the slot when it can be called. The replaced connection answers its open calls and closes.
@@ -45,7 +45,7 @@ class Endpoint:
         limits: see TransportLimits.
         dial: creates a connection to the address.
         retire: called with a connection that is not used any more.
-        opened: called when a circuit opens, with the address and the policy's qualified name.
+        circuit_changed: called when a circuit opens (True) or closes, with the address and the policy's qualified name.
     """
 
     def __init__(
@@ -55,16 +55,17 @@ class Endpoint:
         limits: TransportLimits,
         dial: Callable[[str], Connection],
         retire: Callable[[Connection], object],
-        opened: Callable[[str, str], object],
+        circuit_changed: Callable[[str, str, bool], object],
     ) -> None:
         self.address = address
         self._limits = limits
         self._dial = dial
         self._retire = retire
-        self._opened = opened
+        self._circuit_changed = circuit_changed
         self._slots: list[ConnectionSlot] = []
-        self.breakers: dict[str, CircuitBreaker] = {}
-        """Of policies that have failed here, by qualified name. A policy without one may be called."""
+        self._breakers: dict[str, CircuitBreaker] = {}
+        self.open_circuits: set[str] = set()
+        """The qualified names of policies whose circuit is open here."""
         self._usable: list[Connection] = []
         self._turn = 0
         self._turn_ends = 0.0
@@ -172,32 +173,20 @@ class Endpoint:
         """Whether a connection that can be called has one of these descriptions; None: any."""
         return any(fits is None or connection.description in fits for connection in self._usable)
 
-    def allows(self, policy: str, now: float) -> bool:
-        """Whether a policy, by its qualified name, may be called here."""
-        breaker = self.breakers.get(policy)
-        return breaker is None or breaker.allows(now)
-
-    def is_closed(self, policy: str) -> bool:
-        """Whether the circuit of a policy is closed: not open, nor half-open."""
-        breaker = self.breakers.get(policy)
-        return breaker is None or breaker.is_closed
-
-    def started(self, policy: str, now: float) -> None:
-        """A call of a policy starts."""
-        breaker = self.breakers.get(policy)
-        if breaker is not None:
-            breaker.started(now)
-
-    def ended(self, policy: str, now: float, began: float, *, failed: bool | None) -> None:
-        """A call that started at ``began`` has ended; ``failed`` is None if it is neither a success nor a failure."""
-        breaker = self.breakers.get(policy)
+    def breaker(self, policy: str) -> CircuitBreaker:
+        """The circuit breaker of a policy, by its qualified name."""
+        breaker = self._breakers.get(policy)
         if breaker is None:
-            if not failed:
-                return
-            if len(self.breakers) >= MOST_BREAKERS:
-                self.breakers.clear()
-            breaker = self.breakers[policy] = CircuitBreaker(self._limits, lambda: self._opened(self.address, policy))
-        if failed is None:
-            breaker.ignored(began)
+            if len(self._breakers) >= MOST_BREAKERS:
+                self._breakers.clear()
+                self.open_circuits.clear()
+            breaker = CircuitBreaker(self._limits, lambda is_open: self._changed(policy, is_open=is_open))
+            self._breakers[policy] = breaker
+        return breaker
+
+    def _changed(self, policy: str, *, is_open: bool) -> None:
+        if is_open:
+            self.open_circuits.add(policy)
         else:
-            breaker.ended(now, began, failed=failed)
+            self.open_circuits.discard(policy)
+        self._circuit_changed(self.address, policy, is_open)

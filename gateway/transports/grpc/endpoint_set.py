@@ -44,7 +44,7 @@ class EndpointSet:
         failures: converts errors to failures.
         connect: creates a connection of an address and a channel to it.
         changed: called when the connections have changed.
-        opened: called when a circuit opens, with the address and the policy's qualified name.
+        circuit_changed: called when a circuit opens (True) or closes, with the address and the policy's qualified name.
     """
 
     def __init__(  # noqa: PLR0913 - all by name
@@ -58,7 +58,7 @@ class EndpointSet:
         failures: Failures,
         connect: Callable[[str, grpc.aio.Channel], Connection],
         changed: Callable[[], object],
-        opened: Callable[[str, str], object],
+        circuit_changed: Callable[[str, str, bool], object],
     ) -> None:
         self.why = ""
         """Why there are no connections, in a sentence; empty if that is unknown, or if there are some."""
@@ -71,7 +71,7 @@ class EndpointSet:
         self._failures = failures
         self._connect = connect
         self._changed = changed
-        self._opened = opened
+        self._circuit_changed = circuit_changed
         self._by_address: dict[str, Endpoint] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._resolve_again = asyncio.Event()
@@ -128,7 +128,11 @@ class EndpointSet:
         for address in addresses:
             if address not in self._by_address:
                 self._by_address[address] = Endpoint(
-                    address, limits=self._limits, dial=self._dial, retire=self._retire, opened=self._opened
+                    address,
+                    limits=self._limits,
+                    dial=self._dial,
+                    retire=self._retire,
+                    circuit_changed=self._circuit_changed,
                 )
         self._fill()
         self._changed()

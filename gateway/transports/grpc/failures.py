@@ -24,6 +24,7 @@ from gateway.engine.verdicts import Failure
 from gateway.policies.workers.targets import GrpcTls
 from gateway.reasons import Reason
 from gateway.transports.connection_errors import handshake_failure
+from gateway.transports.in_flight import InFlight
 from gateway.transports.messages import one_line
 
 CLOCKS_SECONDS: Final = 0.005
@@ -85,12 +86,13 @@ class Failures:
             message=f"worker {self.name!r} at {self.target} reports NOT_SERVING (grpc.health.v1); see its log",
         )
 
-    def circuit_open(self, policy: str, seconds: float) -> Failure:
-        """The circuit of the policy is open at all endpoints where it could be called."""
+    def circuit_open(self, policy: str, waiting: int, limit: int) -> Failure:
+        """The circuit of the policy is open at all endpoints where it could be called, and enough calls wait."""
         return Failure(
             reason=Reason.WORKER_UNAVAILABLE,
-            message=f"worker {self.name!r} at {self.target}: the circuit breaker of policy {policy!r} is open (for "
-            f"{seconds:g} s at a time), because too many of its latest calls were lost, late or failed; see its log",
+            message=f"worker {self.name!r} at {self.target} does not answer: the circuit breaker of policy {policy!r} "
+            f"is open, and {waiting} calls wait for an answer; the limit worker_circuit_in_flight is {limit}, of which "
+            "one namespace may have as many as are free; see the worker's log",
         )
 
     def other_version(self, policy: str) -> Failure:
@@ -101,13 +103,9 @@ class Failures:
             "described; it may be in an update",
         )
 
-    def too_many(self, limit: int) -> Failure:
-        """Too many calls are open."""
-        return Failure(
-            reason=Reason.OVERLOADED,
-            message=f"worker {self.name!r} has {limit} open calls, the limit worker_in_flight; "
-            "run more replicas of it, or raise the limit",
-        )
+    def too_many(self, in_flight: InFlight) -> Failure:
+        """Too many calls are open, of all tenants or of this one."""
+        return Failure(reason=Reason.OVERLOADED, message=f"worker {self.name!r} has {in_flight.refusal()}")
 
     def too_much(self, waiting: int, limit: int) -> Failure:
         """Too many bytes wait to be written."""

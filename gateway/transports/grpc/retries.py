@@ -26,6 +26,8 @@ from gateway.transports.grpc.endpoint import Endpoint
 from gateway.transports.grpc.failures import CLOCKS_SECONDS
 from gateway.transports.grpc.retry_budget import RetryBudget
 from gateway.transports.grpc.stream import ReviewStream
+from gateway.transports.in_flight import InFlight
+from gateway.transports.loop_lag import LoopLag
 from gateway.transports.worker_channel import Answered
 
 if TYPE_CHECKING:
@@ -37,24 +39,23 @@ MAX_SENT: Final = 2
 MAX_UNSENT: Final = 5
 """The maximum number of retries of a call that was not sent, because connections broke before."""
 
-FAIR_SHARE: Final = 0.25
-"""The share of a policy's timeout that an attempt must have had for a timeout to count as the endpoint's failure. The
-API server's timeout is often that of the policy (10 s both, by default), so attempts usually have somewhat less."""
+WHOLE_SHARE: Final = 0.9
+"""The share of a policy's timeout that an attempt must have had, without delays of the gateway's event loop, for a
+timeout to count as the endpoint's failure. An entry is registered with a second more than its policies may take, but
+with 30 s at most, which leaves a policy of 30 s some 28.9 s."""
 
 
 class EndpointPicker(Protocol):
     """The worker, as seen by one of its calls."""
 
     retries: RetryBudget
+    lag: LoopLag
 
     def pick(self, call: "RetryingCall", *, untried: bool = False) -> tuple[Endpoint, Connection] | None:
         """The endpoint and connection of the next attempt; ``untried``: only endpoints where it has not failed yet."""
 
     def send_or_wait(self, call: "RetryingCall") -> bool:
         """Send the call, or let it wait for a connection. Returns False if neither is possible."""
-
-    def has_other(self, call: "RetryingCall", endpoint: Endpoint) -> bool:
-        """Whether another endpoint can be called, and its circuit is closed."""
 
     def failure_of(self, call: "RetryingCall") -> Failure:
         """The failure of a call that cannot be sent."""
@@ -73,7 +74,8 @@ class RetryingCall(Struct, eq=False):
     """One call, and its current attempt (a CallAttempt).
 
     ``fits`` are the descriptions of which a connection must have one to be called; None: any. ``tried`` are the
-    endpoints at which it has failed. ``number`` is its id on the stream.
+    endpoints at which it has failed. ``number`` is its id on the stream. ``waits_in`` counts it while it is open, if
+    it was sent although the circuits of all endpoints were open.
     """
 
     _endpoints: EndpointPicker
@@ -83,6 +85,7 @@ class RetryingCall(Struct, eq=False):
     tried: tuple[Endpoint, ...] = ()
     number: int = 0
     is_done: bool = False
+    waits_in: InFlight | None = None
     _sent: int = 0
     _unsent: int = 0
     _unary: bool = False
@@ -91,12 +94,18 @@ class RetryingCall(Struct, eq=False):
     _connection: Connection | None = None
     _attempt: "asyncio.Task[None] | ReviewStream | None" = None
     _began: float = 0.0
+    _lag: float = 0.0
+    # Endpoints that gave no verdict for its document, which another one may give.
+    _suspects: tuple[Endpoint, ...] = ()
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether it has been sent before."""
+        return self._sent + self._unsent > 0
 
     def send(self, endpoint: Endpoint, connection: Connection) -> None:
         """Send it over a connection."""
-        self._began = now = monotonic()
-        if endpoint.breakers:
-            endpoint.started(self.call.policy.qualified_name, now)
+        self._began, self._lag = monotonic(), self._endpoints.lag.seconds
         self._endpoint, self._connection = endpoint, connection
         self._sent += 1
         self._attempt = connection.call(self, unary=self._unary)
@@ -107,8 +116,11 @@ class RetryingCall(Struct, eq=False):
             self.ended(answer, CallResult.FAILED)
             return
         endpoint = self._end_attempt()
-        if endpoint.breakers:
-            endpoint.ended(self.call.policy.qualified_name, monotonic(), self._began, failed=False)
+        now, policy = monotonic(), self.call.policy.qualified_name
+        endpoint.breaker(policy).answered(now, self._began)
+        for suspect in self._suspects:
+            if suspect is not endpoint:
+                suspect.breaker(policy).failed(now)
         self._close()
         self._answered(self.call, answer)
 
@@ -152,7 +164,8 @@ class RetryingCall(Struct, eq=False):
         self._unary = self._unary or result is CallResult.LOST
         picked = endpoints.pick(self, untried=True)
         if result is CallResult.FAILED:
-            if picked is None or not endpoints.retries.spend():
+            is_judged_there = picked is not None and self.call.policy.qualified_name not in picked[0].open_circuits
+            if picked is None or not is_judged_there or not endpoints.retries.spend():
                 return False
             self.send(*picked)
         elif picked is not None:
@@ -167,19 +180,25 @@ class RetryingCall(Struct, eq=False):
     def _record_failure(self, endpoint: Endpoint, result: CallResult, now: float) -> None:
         """Report an attempt without a verdict to the circuit breaker.
 
-        A failure that the worker returns may be caused by the endpoint or by the document. It counts against the
-        endpoint only if another one can be called instead, so the circuit of the last endpoint does not open.
+        A lost attempt and a failure that the worker returns may be caused by the endpoint or by the document. They
+        count against the endpoint if another one then judges the same document.
         """
+        if result is CallResult.LATE:
+            if self._had_whole_time(now):
+                endpoint.breaker(self.call.policy.qualified_name).late(now, self._began)
+            return
         if result is CallResult.FAILED:
-            failed = self._endpoints.has_other(self, endpoint)
-        else:
-            failed = result is CallResult.LOST or (result is CallResult.LATE and self._had_time(now))
-        endpoint.ended(self.call.policy.qualified_name, now, self._began, failed=failed or None)
+            endpoint.breaker(self.call.policy.qualified_name).responded(now)
+        if result is not CallResult.UNSENT:
+            self._suspects = (*self._suspects, endpoint)
 
-    def _had_time(self, now: float) -> bool:
-        """Whether an attempt had ``FAIR_SHARE`` of the policy's timeout, and used the review's remaining time."""
+    def _had_whole_time(self, now: float) -> bool:
+        """Whether the endpoint had the policy's whole timeout: the client, the budget and the gateway took none."""
         deadline = self.call.deadline
-        return now >= deadline - CLOCKS_SECONDS and deadline - self._began >= FAIR_SHARE * self.call.policy.timeout
+        if now < deadline - CLOCKS_SECONDS:
+            return False
+        lag = self._endpoints.lag.seconds - self._lag
+        return deadline - self._began - lag >= WHOLE_SHARE * self.call.policy.timeout
 
     # --------------------------------------------------------------------------------------------------- end
 

@@ -1,8 +1,9 @@
 """One worker: all its addresses, and the choice of the address for each call.
 
-Calls use round robin over the addresses that have a callable connection, a circuit that allows the policy, and the
-policy as it was described. Consecutive calls with the same document use the same connection, where the document is sent
-once.
+Calls use round robin over the addresses that have a callable connection, a closed circuit for the policy, and the
+policy as it was described. Where no circuit is closed, they use all addresses: an open circuit prefers others, it never
+leaves a policy without its worker. Then ``worker_circuit_in_flight`` bounds how many calls wait for the answers.
+Consecutive calls with the same document use the same connection, where the document is sent once.
 
 If no address can be called, a call waits while one is being resolved, connected or described, for the first time since
 it was lost. Otherwise it fails at once, with the reason.
@@ -30,9 +31,12 @@ from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.endpoint import Endpoint
 from gateway.transports.grpc.endpoint_set import EndpointSet
 from gateway.transports.grpc.failures import Failures
+from gateway.transports.grpc.probe import send_probe
 from gateway.transports.grpc.retries import RetryingCall
 from gateway.transports.grpc.retry_budget import RetryBudget
+from gateway.transports.in_flight import InFlight, tenant_of
 from gateway.transports.limits import Backlog, TransportLimits
+from gateway.transports.loop_lag import LoopLag
 from gateway.transports.messages import OutcomeReader, outcome_answer
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.version_skew import VersionSkew
@@ -52,6 +56,7 @@ class GrpcWorker:
         version_skew: records answers in another version than the described one.
         connections: the minimum number; None: ``limits.worker_connections``.
         events: counts the worker's events.
+        lag: of the event loop; None: measured by the worker itself.
         resolver: resolves a target to addresses.
         read_outcome: converts an outcome to an answer; None: ``outcome_answer``. A Failure may be retried.
     """
@@ -66,6 +71,7 @@ class GrpcWorker:
         version_skew: VersionSkew | None = None,
         connections: int | None = None,
         events: Events | None = None,
+        lag: LoopLag | None = None,
         resolver: Callable[[str], Awaitable[tuple[str, ...]]] = resolve,
         read_outcome: OutcomeReader | None = None,
     ) -> None:
@@ -79,6 +85,8 @@ class GrpcWorker:
         self.is_doubted = False
         """Whether an answer has contradicted its connection's description, and Describe was not called again since."""
         self.retries = RetryBudget(limits.worker_retry_share)
+        self.lag = lag or LoopLag()
+        self._owns_lag = lag is None
         self._limits = limits
         self._read_outcome = read_outcome
         dialer = dialer or Dialer(target, limits)
@@ -95,6 +103,9 @@ class GrpcWorker:
         self._turn = 0
         self._last: tuple[object, Endpoint, Connection] | None = None
         self._open: set[RetryingCall] = set()
+        self._in_flight = InFlight(limits.worker_in_flight)
+        self._opened: frozenset[str] = frozenset()  # policies whose circuit is open at an endpoint
+        self._unanswered: dict[str, InFlight] = {}  # of policies whose circuits are open at all endpoints
         self._waiting: dict[RetryingCall, asyncio.TimerHandle] = {}
         self._listeners: list[Callable[[], object]] = []
         self._usable = 0
@@ -111,7 +122,7 @@ class GrpcWorker:
             failures=self._failures,
             connect=self._connect,
             changed=self._update,
-            opened=self._circuit_opened,
+            circuit_changed=self._circuit_changed,
         )
 
     # ---------------------------------------------------------------------------------------------- for calls
@@ -121,18 +132,19 @@ class GrpcWorker:
     ) -> Callable[[], object]:
         """See WorkerChannel."""
         retrying = RetryingCall(self, call, answered, fits)
-        refusal = None
-        if len(self._open) >= self._limits.worker_in_flight or self._backlog.bytes:
-            refusal = self._refusal(call)
+        refusal = self._refusal(call)
         self._open.add(retrying)
+        self._in_flight.add(tenant_of(call))
         self._idle.clear()
         if refusal is not None:
             asyncio.get_running_loop().call_soon(retrying.fail, refusal)
             return retrying.cancel
         self.retries.calls += 1
         picked = self.pick(retrying)
-        if picked is not None:
+        if picked is not None and self._may_send(retrying, picked[0]):
             retrying.send(*picked)
+            if call.policy.qualified_name in self._opened:
+                self._probe(retrying, picked[0])
         else:
             # Later: ``answered`` must not be called inside this method.
             asyncio.get_running_loop().call_soon(self._wait_or_fail, retrying)
@@ -140,9 +152,9 @@ class GrpcWorker:
 
     def _refusal(self, call: PolicyCall) -> Failure | None:
         """The failure if a limit is reached."""
-        if len(self._open) >= self._limits.worker_in_flight:
+        if not self._in_flight.has_room(tenant_of(call)):
             self.count(WorkerEvent.IN_FLIGHT)
-            return self._failures.too_many(self._limits.worker_in_flight)
+            return self._failures.too_many(self._in_flight)
         if not self._backlog.has_room(len(call.document.content)):
             self.count(WorkerEvent.BACKLOG)
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
@@ -167,9 +179,10 @@ class GrpcWorker:
             if (
                 connection.can_be_called
                 and (fits is None or connection.description in fits)
-                and (not endpoint.breakers or endpoint.allows(policy, monotonic()))
+                and policy not in endpoint.open_circuits
             ):
                 return endpoint, connection
+        first: tuple[Endpoint, Connection] | None = None
         now = monotonic()
         turn = self._turn
         for step in range(1, count + 1):
@@ -179,27 +192,56 @@ class GrpcWorker:
             picked = endpoint.pick(fits, now)
             if picked is None:
                 continue
-            if not endpoint.breakers or endpoint.allows(policy, now):
+            is_closed = policy not in endpoint.open_circuits
+            if is_closed or (not call.cancellable and endpoint.breaker(policy).lets_through(now)):
                 self._turn = (turn + step) % count
-                self._last = call.document, endpoint, picked
+                self._last = (call.document, endpoint, picked) if is_closed else None
                 return endpoint, picked
-        return None
+            first = first or (endpoint, picked)
+        if first is not None:
+            self._turn = (turn + 1) % count
+        return first
 
-    def has_other(self, retrying: RetryingCall, endpoint: Endpoint) -> bool:
-        """See EndpointPicker."""
+    def _probe(self, retrying: RetryingCall, called: Endpoint) -> None:
+        """Send copies of a call to endpoints whose circuits are open, if they are due and the call goes to another."""
+        call, now = retrying.call, monotonic()
+        policy = call.policy.qualified_name
+        if not call.cancellable or policy in called.open_circuits:
+            return
+        for endpoint in self._ring:
+            if policy not in endpoint.open_circuits:
+                continue
+            breaker, connection = endpoint.breaker(policy), endpoint.pick(retrying.fits, now)
+            if connection is not None and breaker.wants_probe(now) and self._backlog.has_room(call.size):
+                self.count(WorkerEvent.CIRCUIT_PROBE)
+                send_probe(call, breaker, connection)
+
+    def _may_send(self, retrying: RetryingCall, endpoint: Endpoint) -> bool:
+        """Whether a call may be sent to this endpoint. If its circuit is open, so are all others; then the calls that
+        wait for an answer of the policy are bounded. A retry has its place already.
+        """
         policy = retrying.call.policy.qualified_name
-        return any(
-            other is not endpoint and other.is_closed(policy) and other.has_fitting(retrying.fits)
-            for other in self._ring
-        )
+        if policy not in endpoint.open_circuits or retrying.is_retry or not retrying.call.cancellable:
+            return True
+        waiting = self._unanswered.get(policy)
+        if waiting is None:
+            waiting = self._unanswered[policy] = InFlight(self._limits.worker_circuit_in_flight)
+        tenant = tenant_of(retrying.call)
+        if not waiting.has_room(tenant):
+            return False
+        waiting.add(tenant)
+        retrying.waits_in = waiting
+        return True
 
     def send_or_wait(self, retrying: RetryingCall) -> bool:
         """See EndpointPicker."""
         picked = self.pick(retrying)
-        if picked is not None:
-            retrying.send(*picked)
-            return True
-        return self._wait(retrying)
+        if picked is None:
+            return self._wait(retrying)
+        if not self._may_send(retrying, picked[0]):
+            return False
+        retrying.send(*picked)
+        return True
 
     def late(self) -> Failure:
         """See EndpointPicker."""
@@ -207,7 +249,14 @@ class GrpcWorker:
 
     def finished(self, retrying: RetryingCall) -> None:
         """See EndpointPicker."""
+        tenant = tenant_of(retrying.call)
         self._open.discard(retrying)
+        self._in_flight.remove(tenant)
+        waits_in = retrying.waits_in
+        if waits_in is not None:
+            waits_in.remove(tenant)
+            if not waits_in.open:
+                self._unanswered.pop(tenant[0], None)
         if self._waiting and (alarm := self._waiting.pop(retrying, None)) is not None:
             alarm.cancel()
         if not self._open:
@@ -252,9 +301,12 @@ class GrpcWorker:
             fits = retrying.fits
             if fits is not None and not any(connection.description in fits for connection in called):
                 return self._failures.other_version(retrying.call.policy.policy)
-            if self.pick(retrying) is not None:
-                return self._failures.unreachable("its connections break before the call is sent")
-            return self._failures.circuit_open(retrying.call.policy.policy, self._limits.worker_circuit_open_seconds)
+            policy = retrying.call.policy
+            waiting = self._unanswered.get(policy.qualified_name)
+            if waiting is not None and not retrying.is_retry and not waiting.has_room(tenant_of(retrying.call)):
+                self.count(WorkerEvent.CIRCUIT_IN_FLIGHT)
+                return self._failures.circuit_open(policy.policy, waiting.open, waiting.limit)
+            return self._failures.unreachable("its connections break before the call is sent")
         if any(connection.state is State.READY and not connection.is_serving for connection in connections):
             return self._failures.not_serving()
         return self._failures.unavailable(self.why) if self.why else self._failures.unreachable("it is not connected")
@@ -317,6 +369,7 @@ class GrpcWorker:
             endpoint.update()
         self._ring = [endpoint for endpoint in self._endpoints.endpoints if endpoint.can_be_called]
         self._last = None
+        self._find_open_circuits()
         connections = self._endpoints.connections()
         self.live = tuple({each.description: None for each in connections if each.description is not None})
         self.is_doubted = any(each.is_doubted for each in connections)
@@ -351,15 +404,21 @@ class GrpcWorker:
             read_outcome=self._read_outcome,
         )
 
-    def _circuit_opened(self, address: str, policy: str) -> None:
-        self.count(WorkerEvent.CIRCUIT_OPENED)
-        _LOG.warning(
-            "circuit breaker opened: most of the latest calls were lost, late or failed",
-            worker=self.name,
-            endpoint=address,
-            policy=policy,
-            seconds=self._limits.worker_circuit_open_seconds,
-        )
+    def _find_open_circuits(self) -> None:
+        self._opened = frozenset().union(*(endpoint.open_circuits for endpoint in self._ring))
+
+    def _circuit_changed(self, address: str, policy: str, is_open: bool) -> None:  # noqa: FBT001 - a callback
+        self.count(WorkerEvent.CIRCUIT_OPENED if is_open else WorkerEvent.CIRCUIT_CLOSED)
+        self._find_open_circuits()
+        if is_open:
+            _LOG.warning(
+                "circuit breaker opened: the endpoint answered nothing in time, or another one judged what it did not",
+                worker=self.name,
+                endpoint=address,
+                policy=policy,
+            )
+        else:
+            _LOG.info("circuit breaker closed", worker=self.name, endpoint=address, policy=policy)
 
     # --------------------------------------------------------------------------------------------------- end
 
@@ -374,5 +433,7 @@ class GrpcWorker:
         for retrying in tuple(self._open):
             retrying.cancel()
         await self._endpoints.close()
+        if self._owns_lag:
+            self.lag.close()
         self._events.count(WORKER_CONNECTIONS, self.name, amount=-self._usable)
         self._events.worker_removed(self.name)

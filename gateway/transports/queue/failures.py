@@ -25,6 +25,7 @@ from redis import exceptions
 from gateway.engine.verdicts import Failure
 from gateway.reasons import Reason
 from gateway.redis.faults import reason_of
+from gateway.transports.in_flight import InFlight
 from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.request_stream import StreamBacklog
@@ -98,11 +99,9 @@ class Failures:
         """No present bridge has the description that the call was made for."""
         return self._unavailable("no bridge has this version of the policy; is the worker being updated?")
 
-    def too_many(self, limit: int) -> Failure:
-        """So many calls are open that no more may be."""
-        return self._overloaded(
-            f"{limit} calls are open, which is the limit worker_in_flight; run more bridges, or raise the limit"
-        )
+    def too_many(self, in_flight: InFlight) -> Failure:
+        """Too many calls are open, of all tenants or of this one."""
+        return self._overloaded(f"it has {in_flight.refusal()}")
 
     def too_much(self, held: int, limit: int) -> Failure:
         """The open calls hold too many bytes."""

@@ -82,7 +82,7 @@ class QueueWorker:
         self._usable = 0
         self._is_closed = False
         self._events.worker_added(name, QUEUE_EVENTS)
-        self._refused = OpenCalls()
+        self._refused = OpenCalls(limits.worker_in_flight)
         self._report_queue(0, 0.0)
         self._exchange = RequestExchange(
             names=Names(target.stream),
@@ -148,7 +148,7 @@ class QueueWorker:
 
     def _put(self, open_call: OpenCall) -> None:
         exchange = self._exchange
-        refusal = self._refusal(open_call.size)
+        refusal = self._refusal(open_call)
         calls = exchange.open if refusal is None else self._refused
         calls.add(open_call)
         if refusal is not None:
@@ -200,17 +200,17 @@ class QueueWorker:
 
     # ---------------------------------------------------------------------------------------------- refusals
 
-    def _refusal(self, size: int) -> Failure | None:
+    def _refusal(self, open_call: OpenCall) -> Failure | None:
         """Why a call is rejected, whatever its lane."""
         exchange, limits = self._exchange, self._limits
         if self._seals.why:
             return self._failures.misconfigured(self._seals.why)
         if exchange.link.is_away(limits.queue_redis_seconds):
             return self._failures.redis_away(exchange.link.why)
-        if len(exchange.open) >= limits.worker_in_flight:
+        if not exchange.open.in_flight.has_room(open_call.tenant):
             self._count(WorkerEvent.IN_FLIGHT)
-            return self._failures.too_many(limits.worker_in_flight)
-        held = exchange.open.bytes
+            return self._failures.too_many(exchange.open.in_flight)
+        held, size = exchange.open.bytes, open_call.size
         if held and held + size > limits.queue_open_bytes:
             self._count(WorkerEvent.QUEUE_OPEN_BYTES)
             return self._failures.too_much(held, limits.queue_open_bytes)

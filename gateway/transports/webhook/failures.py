@@ -30,6 +30,7 @@ import aiohttp
 
 from gateway.engine.verdicts import Failure
 from gateway.reasons import Reason
+from gateway.transports.in_flight import InFlight
 from gateway.transports.messages import one_line
 from gateway.transports.webhook.tls_errors import ended_hint, handshake_message
 
@@ -234,13 +235,9 @@ class Failures:
             reason=Reason.CONFIGURATION, message=f'failed calling webhook "{name}": could not get REST client: {why}'
         )
 
-    def too_many(self, limit: int) -> Failure:
-        """Too many calls are open."""
-        return Failure(
-            reason=Reason.OVERLOADED,
-            message=f"webhook {self._worker!r} has {limit} open calls, the limit worker_in_flight; run more replicas "
-            "of it, or raise the limit",
-        )
+    def too_many(self, in_flight: InFlight) -> Failure:
+        """Too many calls are open, of all tenants or of this one."""
+        return Failure(reason=Reason.OVERLOADED, message=f"webhook {self._worker!r} has {in_flight.refusal()}")
 
     def too_much(self, held: int, limit: int) -> Failure:
         """Too many bytes are in memory."""

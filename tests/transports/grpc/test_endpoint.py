@@ -10,7 +10,7 @@ from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc import endpoint_set as module
 from gateway.transports.grpc.addresses import ResolveError
 from gateway.transports.grpc.connection import State
-from gateway.transports.grpc.endpoint import ROTATION_SECONDS, SUCCESSOR_TIMEOUT_FACTOR, Endpoint
+from gateway.transports.grpc.endpoint import MOST_BREAKERS, ROTATION_SECONDS, SUCCESSOR_TIMEOUT_FACTOR, Endpoint
 from gateway.transports.limits import TransportLimits
 from tests.integration.running import until
 from tests.integration.workers import description
@@ -25,7 +25,7 @@ class World:
     """A replica with played connections. ``made`` and ``retired`` are those, in order."""
 
     def __init__(self, count, *, states=()):
-        self.made, self.retired, self.opened = [], [], []
+        self.made, self.retired, self.changes = [], [], []
         self.states = list(states)
         self.error = None
         self.now = 1.0
@@ -34,7 +34,7 @@ class World:
             limits=LIMITS,
             dial=self._dial,
             retire=self.retired.append,
-            opened=lambda *how: self.opened.append(how),
+            circuit_changed=lambda *how: self.changes.append(how),
         )
         self.replica.fill(count)
 
@@ -181,15 +181,22 @@ def test_fewer_connections_are_wanted():
 
 
 def test_circuits_are_of_one_policy_each():
-    """And an address without failures has none."""
+    """And the first verdict closes one."""
     world = World(1)
-    world.replica.ended("fine", 1.0, 1.0, failed=False)
-    world.replica.ended("forgotten", 1.0, 1.0, failed=None)
-    world.replica.ended("bad", 1.0, 1.0, failed=True)
-    names = ("fine", "forgotten", "bad", "new")
-    assert [world.replica.allows(name, 1.0) for name in names] == [True, True, False, True]
-    assert [world.replica.is_closed(name) for name in names] == [True, True, False, True]
-    assert world.opened == [("a", "bad")]
+    world.replica.breaker("fine").answered(1.0, 1.0)
+    world.replica.breaker("bad").failed(1.0)
+    assert world.replica.open_circuits == {"bad"}
+    world.replica.breaker("bad").answered(3.0, 2.0)
+    assert world.replica.open_circuits == set()
+    assert world.changes == [("a", "bad", True), ("a", "bad", False)]
+
+
+def test_the_number_of_circuits_is_bounded():
+    """Those of removed policies are forgotten, and so is that they were open."""
+    world = World(1)
+    for number in range(MOST_BREAKERS + 1):
+        world.replica.breaker(str(number)).failed(1.0)
+    assert world.replica.open_circuits == {str(MOST_BREAKERS)}
 
 
 # ----------------------------------------------------------------------------------------------- many of them

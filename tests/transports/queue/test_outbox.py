@@ -42,7 +42,7 @@ def outbox(clock, key_file):
 
 @pytest.fixture
 def calls():
-    return OpenCalls()
+    return OpenCalls(1000)
 
 
 def opened(calls, outbox):
