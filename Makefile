@@ -73,7 +73,7 @@ integration: $(VENV)/.dev jq promtool  ## the tests that start processes: the wh
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
 	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults and not e2e and not deploy and not demo and not browser" -n auto --dist worksteal --timeout 900 $(ARGS)
 
-faults: $(VENV)/.dev  ## what becomes of a queue when Redis, bridges and workers are killed, stopped and restarted (three minutes)
+faults: $(VENV)/.dev  ## faults of every link, whose table is printed; and Redis, bridges and workers killed, stopped and restarted (under six minutes)
 	@$(BIN)/python -m pytest -m faults -n 2 --dist loadfile --timeout 300 $(ARGS)
 
 fuzz: $(VENV)/.fuzz  ## coverage-guided fuzzing of all that comes from outside, always the same inputs (three minutes; Linux on x86_64)

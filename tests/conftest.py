@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.links.report import summarize
+
 settings.register_profile("default", max_examples=100, deadline=None)
 # All properties together take about four minutes on two cores, and may take eight. (workers/python/tests has the same.)
 settings.register_profile(
@@ -59,6 +61,11 @@ def pytest_collection_modifyitems(items):
             item.add_marker(elsewhere[0])
         elif item.path.is_relative_to(INTEGRATION) or OF_PROCESSES.intersection(item.fixturenames):
             item.add_marker("integration")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The table of the fault matrix, if it ran."""
+    summarize(terminalreporter)
 
 
 def _note_processes(event, args):

@@ -10,8 +10,8 @@ from tests.e2e.api_server import JANE, RELEASE
 from tests.e2e.client import eventually
 from tests.e2e.objects import config_map, namespace, pod
 from tests.e2e.policies import CONFIG_MAPS, denies, judge
-from tests.e2e.relay import Relay
 from tests.integration.running import until
+from tests.links.proxy import Fault, FaultProxy
 
 TEAM_A = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
 
@@ -59,13 +59,13 @@ async def test_a_namespaces_labels_are_followed(cluster, in_cluster):
 async def test_what_is_known_stays_while_the_api_server_is_away(cluster, api_server, tmp_path):
     """Namespaces that were known are; of a new one nothing is known, and its error says why."""
     host, port = api_server.url.removeprefix("https://").split(":")
-    async with Relay(host, int(port)) as relay:
+    async with FaultProxy(host, int(port)) as proxy:
         file = api_server.kubeconfig(tmp_path)
-        file.write_text(file.read_text().replace(f":{port}", f":{relay.port}"))
+        file.write_text(file.read_text().replace(f":{port}", f":{proxy.port}"))
         policies = [denies("no", rules=CONFIG_MAPS, **TEAM_A), judge("other", rules=CONFIG_MAPS)]
         gateway = await cluster.enforce("--kubeconfig", file, validating=policies)
         assert gateway.metric("cluster_watch_open") == 1
-        await relay.stop()
+        await proxy.switch(Fault.REFUSED)
         assert (await cluster.create(config_map())).code == 201
         assert (await cluster.client.create(namespace(cluster.other))).code == 201
         unknown = await cluster.client.create(config_map(namespace=cluster.other))

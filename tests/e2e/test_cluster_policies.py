@@ -12,9 +12,9 @@ from tests.e2e.client import TABLE, eventually
 from tests.e2e.cluster import HOST
 from tests.e2e.kinds import Kinds, define, validating, worker
 from tests.e2e.policies import denies, judge
-from tests.e2e.relay import Relay
 from tests.e2e.worker_process import WorkerProcess
 from tests.integration.running import until
+from tests.links.proxy import Fault, FaultProxy
 from tests.traffic import recording
 
 REVIEW = recording("pod-create.1v")
@@ -112,21 +112,21 @@ async def test_nothing_is_served_until_all_objects_are_known(cluster, kinds, api
     await kinds.apply(validating(denies("no")))
     cluster.write()
     host, port = api_server.url.removeprefix("https://").split(":")
-    async with Relay(host, int(port)) as relay:
+    async with FaultProxy(host, int(port)) as proxy:
         file = api_server.kubeconfig(tmp_path)
-        file.write_text(file.read_text().replace(f":{port}", f":{relay.port}"))
-        await relay.stop()
+        file.write_text(file.read_text().replace(f":{port}", f":{proxy.port}"))
+        await proxy.switch(Fault.REFUSED)
         gateway = await cluster.start("--kubeconfig", file, "--cluster-policies")
         await until(lambda: "GET /apis/admission-gateway.dev/v1alpha1/" in gateway.page("/readyz")[1])
         assert await call(gateway) == 503
-        await relay.start()
+        await proxy.switch(Fault.NONE)
         await said(gateway, "no")
-        await relay.stop()
+        await proxy.switch(Fault.REFUSED)
         await until(lambda: "may have changed: Kubernetes API" in gateway.page("/readyz?verbose")[1])
         assert await call(gateway) == "no"
         assert is_ready(gateway)
         assert gateway.metric("cluster_watch_open") == 0
-        await relay.start()
+        await proxy.switch(Fault.NONE)
 
 
 async def test_a_denial_ends_with_whom_to_ask_and_what_to_read(kinds, cluster, started, said):

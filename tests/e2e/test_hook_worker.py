@@ -12,11 +12,11 @@ from tests.e2e.api_server import JANE
 from tests.e2e.client import eventually
 from tests.e2e.objects import config_map, namespace, pod
 from tests.e2e.policies import rules
-from tests.e2e.relay import Relay
 from tests.e2e.worker_process import WorkerProcess
 from tests.hooks.scripts import python_hook
 from tests.integration.process import COMMAND
 from tests.integration.running import policy
+from tests.links.proxy import Fault, FaultProxy
 
 pytestmark = pytest.mark.e2e
 
@@ -147,19 +147,19 @@ async def test_namespaces_are_selected_by_labels(cluster, hook_worker):
 async def test_what_is_known_stays_while_the_api_server_is_away(cluster, api_server, hook_worker, tmp_path):
     """And what was changed meanwhile is seen afterwards."""
     host, port = api_server.url.removeprefix("https://").split(":")
-    async with Relay(host, int(port)) as relay:
+    async with FaultProxy(host, int(port)) as proxy:
         file = api_server.kubeconfig(tmp_path)
-        file.write_text(file.read_text().replace(f":{port}", f":{relay.port}"))
+        file.write_text(file.read_text().replace(f":{port}", f":{proxy.port}"))
         await cluster.create(config_map("a"))
         admin = free_port()
         flags = ("--admin-listen", f"127.0.0.1:{admin}")
         await hook_worker(SHOW, *flags, kubeconfig=file, kind="ConfigMap", **named(cluster), **NAMES)
         await eventually(lambda: shown(admin, complete=1, watched=1, objects=1))
-        await relay.stop()
+        await proxy.switch(Fault.REFUSED)
         await cluster.create(config_map("b"))
         assert await snapshot(cluster) == [{"filterResult": "a"}]
         await eventually(lambda: shown(admin, complete=1, watched=0, objects=1))
-        await relay.start()
+        await proxy.switch(Fault.NONE)
 
         async def both():
             return await snapshot(cluster) == [{"filterResult": "a"}, {"filterResult": "b"}]

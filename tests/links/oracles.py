@@ -1,0 +1,48 @@
+"""What must become of a review, by the link that has a fault and the fault.
+
+=====================  ================================================================================================
+link                   outcome
+=====================  ================================================================================================
+any                    judged while the link only delays
+worker, webhook        WORKER_TIMEOUT while nothing arrives; WORKER_UNAVAILABLE when the connection is lost, or there
+                       is none: gRPC connects before a call, a webhook's call connects by itself
+gateway to Redis       WORKER_UNAVAILABLE: a Redis that is slower than its limit is unavailable; or, if the bit that
+                       flipped is one of the sealed call, WORKER_TIMEOUT: no bridge takes it
+bridge to Redis        WORKER_TIMEOUT: the call waits in the queue for a bridge that may come back
+bridge to worker       either, by whether the bridge had taken the call when it lost its worker
+cache                  judged: the worker's verdict is as good
+clients                no answer; kube-apiserver applies its failurePolicy
+=====================  ================================================================================================
+"""
+
+from gateway.reasons import Reason
+from tests.links.proxy import Fault
+from tests.links.reviews import JUDGED, LOST
+
+_DELAYS = frozenset({Fault.LATENCY, Fault.JITTER})
+_STANDS_STILL = frozenset({Fault.BLACKHOLE, Fault.DRIP})
+
+_JUDGED = frozenset({JUDGED})
+_TIMEOUT = frozenset({Reason.WORKER_TIMEOUT})
+_UNAVAILABLE = frozenset({Reason.WORKER_UNAVAILABLE})
+
+_OF_ALL_FAULTS = {
+    "gateway to Redis": _UNAVAILABLE,
+    "bridge to Redis": _TIMEOUT,
+    "bridge to worker": _TIMEOUT | _UNAVAILABLE,
+    "gateway to cache": _JUDGED,
+    "clients": frozenset({LOST}),
+}
+
+
+def expected(link, fault):
+    """The possible outcomes; all but two have one."""
+    if fault in _DELAYS:
+        return _JUDGED
+    if link == "gateway to Redis" and fault is Fault.CORRUPT:
+        return _TIMEOUT | _UNAVAILABLE
+    if link in _OF_ALL_FAULTS:
+        return _OF_ALL_FAULTS[link]
+    if fault in _STANDS_STILL or (link == "webhook" and fault is Fault.SILENCE):
+        return _TIMEOUT
+    return _UNAVAILABLE

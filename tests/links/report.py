@@ -1,0 +1,53 @@
+"""The table of the fault matrix: printed at the end of a run, and written to .run/faults.md."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+FILE = Path(__file__).parents[2] / ".run/faults.md"
+_PROPERTY = "cell of the fault matrix"
+
+
+class Cell(NamedTuple):
+    """A link, its transport and its fault; what became of the reviews by failurePolicy, and how often they were sent
+    until all were judged again.
+    """
+
+    link: str
+    transport: str
+    fault: str
+    fail: str
+    ignore: str
+    attempts: int
+    left: str
+
+
+def cell(link, transport, fault, found, attempts):
+    """A cell that was as expected. ``found``: outcomes by failurePolicy."""
+    outcomes = (" or ".join(sorted(map(str, found[each]))) for each in ("Fail", "Ignore"))
+    # Plain values: they are sent from process to process.
+    return _PROPERTY, [str(link), str(transport), str(fault), *outcomes, attempts, "nothing"]
+
+
+def summarize(terminal):
+    """Print and write the cells of all reports."""
+    rows = [
+        (Cell(*value), report.outcome)
+        for reports in terminal.stats.values()
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == _PROPERTY and report.when == "call"
+    ]
+    if not rows:
+        return
+    head = ("Link", "Transport", "Fault", "Fail", "Ignore", "Sent until judged again", "Left behind", "Result")
+    table = [head, *([*map(str, each), outcome] for each, outcome in sorted(rows))]
+    widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+    table.insert(1, ["-" * width for width in widths])
+    lines = [
+        "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |" for row in table
+    ]
+    FILE.parent.mkdir(exist_ok=True)
+    FILE.write_text("\n".join(lines) + "\n")
+    terminal.section(f"fault matrix: {len(rows)} cells, each with both failure policies")
+    for line in lines:
+        terminal.write_line(line)

@@ -1,0 +1,134 @@
+"""Reviews of which each has one exact outcome: those of one link, under Fail and Ignore, to be allowed and denied."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from itertools import count
+
+from tests.integration.client import AsyncClient, post
+from tests.traffic import recording
+
+FAILURE_POLICIES = ("Fail", "Ignore")
+VERDICTS = ("allow", "deny")
+JUDGED = "judged"
+"""The outcome of a review that got its worker's verdict."""
+
+TIMEOUT_SECONDS = 10
+BUDGET_SECONDS = TIMEOUT_SECONDS - 1
+"""The true remaining time of ``?timeout=10s`` lies in (9, 10]: an answer after 9 s may be too late."""
+
+LOSS_SECONDS = 3
+"""A client that has no answer by then counts it as lost: a review without a fault takes some milliseconds."""
+
+_REQUEST = json.loads(recording("pod-create.1v").body)
+_NUMBERS = count(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewCase:
+    """A review that concerns one policy, and the worker's verdict of it."""
+
+    policy: str
+    failure_policy: str
+    verdict: str
+
+    def content(self):
+        """The request as bytes, and its uid."""
+        uid = f"review-{next(_NUMBERS)}"
+        labels = {"policy": self.policy, "verdict": self.verdict, "uid": uid}  # no verdict of another review is reused
+        pod = _REQUEST["request"]["object"]
+        pod |= {"metadata": pod["metadata"] | {"labels": labels}}
+        body = _REQUEST | {"request": _REQUEST["request"] | {"uid": uid, "object": pod}}
+        return post(json.dumps(body).encode(), f"/validate?timeout={TIMEOUT_SECONDS}s"), uid
+
+    def outcome(self, answered, uid):
+        """JUDGED, or the reason of the failure. The rest of the answer must agree with that."""
+        assert answered.status == 200, answered
+        response = answered.response
+        assert response["uid"] == uid
+        name = f"{self.policy}.test.example.com"
+        annotations = response.get("auditAnnotations", {})
+        if f"{name}_judged" in annotations:
+            assert annotations == {f"{name}_judged": self.verdict}, answered
+            assert response["allowed"] is (self.verdict == "allow"), answered
+            message = response.get("status", {}).get("message")
+            assert message == (f"{name}: forbidden" if self.verdict == "deny" else None), answered
+            assert "warnings" not in response
+            return JUDGED
+        if self.failure_policy == "Ignore":
+            return self._failed_open(answered, annotations, name)
+        assert response["allowed"] is False, answered
+        reason = response["status"]["message"].removeprefix(f"{name}: ").split(": ")[0]
+        expected = (429, "TooManyRequests") if reason in {"OVERLOADED", "BUDGET_EXHAUSTED"} else (500, "InternalError")
+        assert (response["status"]["code"], response["status"]["reason"]) == expected, answered
+        return reason
+
+    def _failed_open(self, answered, annotations, name):
+        """It is loud: the annotation has the reason, and so has a warning."""
+        reason = annotations[f"{name}_failed-open"]
+        assert answered.response["allowed"] is True, answered
+        # The warning comes once a minute.
+        for warning in answered.response.get("warnings", ()):
+            assert f"{name}: could not judge this request: {reason}" in warning, warning
+        return reason
+
+
+def cases(policy):
+    """The four of a link: ``policy`` is the start of its policies' names."""
+    return [
+        ReviewCase(policy=f"{policy}-{failure_policy.lower()}", failure_policy=failure_policy, verdict=verdict)
+        for failure_policy in FAILURE_POLICIES
+        for verdict in VERDICTS
+    ]
+
+
+LOST = "no answer"
+"""The outcome of a review whose connection ended or stayed silent; kube-apiserver's failurePolicy applies to it."""
+
+
+async def decided(client, case):
+    """The outcome of one review; TimeoutError if its answer may come too late."""
+    content, uid = case.content()
+    return case.outcome(await client.send(content, wait_time=BUDGET_SECONDS), uid)
+
+
+async def connected(port, context):
+    """A new connection."""
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        return await AsyncClient.connect(port, context)
+
+
+async def delivered(port, context, case, *, client=None):
+    """The outcome of a review over a link that may lose it: the gateway's or LOST, and never another one's verdict.
+
+    ``client`` is a connection from before; else there is a new one.
+    """
+    try:
+        async with asyncio.timeout(LOSS_SECONDS):
+            client = client or await AsyncClient.connect(port, context)
+            return await decided(client, case)
+    except (OSError, asyncio.IncompleteReadError, TimeoutError):
+        return LOST
+    finally:
+        if client is not None:
+            await client.close()
+
+
+async def outcomes(port, context, policy):
+    """The outcomes of a link's four reviews, each on a connection of its own, by failurePolicy."""
+    every = cases(policy)
+    clients = [await connected(port, context) for _ in every]
+    try:
+        found = await asyncio.gather(*map(decided, clients, every))
+    finally:
+        for client in clients:
+            await client.close()
+    return by_failure_policy(every, found)
+
+
+def by_failure_policy(every, found):
+    """The set of outcomes for each failurePolicy."""
+    return {
+        wanted: {outcome for case, outcome in zip(every, found, strict=True) if case.failure_policy == wanted}
+        for wanted in FAILURE_POLICIES
+    }

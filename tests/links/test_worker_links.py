@@ -1,0 +1,61 @@
+"""Faults between gateway and workers, and between clients and gateway: each review has its exact outcome in time."""
+
+import asyncio
+
+import pytest
+import pytest_asyncio
+
+from tests.links.oracles import expected
+from tests.links.proxy import FAULTS, Fault
+from tests.links.report import cell
+from tests.links.reviews import JUDGED, by_failure_policy, cases, connected, delivered
+from tests.links.world import World
+
+pytestmark = [pytest.mark.faults, pytest.mark.asyncio(loop_scope="module")]
+
+LINKS = ("grpc-stream", "grpc-unary", "webhook")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory, serving, trust):
+    async with World(tmp_path_factory.mktemp("links"), serving, trust, *LINKS) as made:
+        yield made
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("link", LINKS)
+async def test_a_link_to_a_worker(world, link, fault, record_property):
+    """It costs verdicts of its own policies only, and is used again when it works again."""
+    other = LINKS[LINKS.index(link) - 1]
+    await world.judged(link)
+    await world.proxies[link].switch(fault)
+    found, beside = await asyncio.gather(world.outcomes(link), world.outcomes(other))
+    await world.proxies[link].switch(Fault.NONE)
+    attempts = await world.judged(link)
+    await world.settled()
+    record_property(*cell("gateway to worker", link, fault, found, attempts))
+    assert set().union(*found.values()) <= expected(link, fault)
+    assert set().union(*beside.values()) == {JUDGED}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_the_link_from_clients(world, fault, record_property):
+    """A client loses its answer at most, and never gets another verdict; a client beside it loses nothing. Half of the
+    connections are from before the fault.
+    """
+    proxy, transport = world.proxies["clients"], "grpc-stream"
+    every = cases(transport)
+    clients = [await connected(proxy.port, world.trust) for _ in every]
+    await proxy.switch(fault)
+    lossy = [delivered(proxy.port, world.trust, each) for each in every]
+    lossy += [
+        delivered(proxy.port, world.trust, each, client=client) for each, client in zip(every, clients, strict=True)
+    ]
+    seen, beside = await asyncio.gather(asyncio.gather(*lossy), world.outcomes(transport))
+    await proxy.switch(Fault.NONE)
+    attempts = await world.judged(transport, port=proxy.port)
+    await world.settled()
+    found = by_failure_policy(every * 2, seen)
+    record_property(*cell("API server to gateway", "HTTPS", fault, found, attempts))
+    assert set(seen) == expected("clients", fault)
+    assert set().union(*beside.values()) == {JUDGED}
