@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from docs.generator.markdown import page_of, prose
-from gateway.cli import decision_document
+from gateway.cli import audit_document, decision_document, policy_reports
 from gateway.telemetry import decision_document as decisions
 from gateway.telemetry import recordings, unjudged
 
@@ -16,8 +16,8 @@ _DOCTOR: Final = Path("gateway") / "cli" / "doctor.py"
 _HEAD: Final = prose("""
     # Documents that the commands print
 
-    What ``check``, ``doctor``, ``review``, ``explain``, ``recordings`` and ``render`` print for programs, member by
-    member. The commands: [cli.md](cli.md); how to use them:
+    What ``check``, ``doctor``, ``review``, ``audit``, ``explain``, ``recordings`` and ``render`` print for programs,
+    member by member. The commands: [cli.md](cli.md); how to use them:
     [operate.md](../operate.md#register-it-with-kube-apiserver) and
     [write-a-policy.md](../write-a-policy.md#try-it-without-a-cluster).
 """)
@@ -40,6 +40,9 @@ def page(root: Path) -> str:
                 page_of(_docstring(root / _DOCTOR)),
                 "## review",
                 page_of(decision_document.__doc__ or ""),
+                "## audit",
+                page_of(audit_document.__doc__ or ""),
+                page_of(policy_reports.__doc__ or ""),
                 "## explain",
                 page_of(decisions.__doc__ or ""),
                 "## recordings",

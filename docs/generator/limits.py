@@ -254,6 +254,24 @@ _FIXED: Final = (
         names=("CHANGES_LISTED", "CHANGED_BYTES"),
     ),
     _Fixed(title="Files of `review`", module="gateway.cli.review_files", names=("MAX_FILE_BYTES",)),
+    _Fixed(
+        title="Reading for an audit",
+        module="gateway.audit.api_reader",
+        names=("PAGE", "PAGE_SECONDS", "ATTEMPTS", "MAX_DELAY_SECONDS", "EXPIRATIONS"),
+    ),
+    _Fixed(title="Judging for an audit", module="gateway.audit.auditor", names=("CONCURRENT", "OBJECT_SECONDS")),
+    _Fixed(
+        title="Findings of an audit",
+        module="gateway.audit.results",
+        names=("FINDINGS_OF_ONE", "FINDINGS_KEPT", "MESSAGE_CHARACTERS", "INCOMPLETE_KEPT"),
+    ),
+    _Fixed(title="Unjudged admissions of a log", module="gateway.audit.unjudged_lines", names=("OBJECTS_KEPT",)),
+    _Fixed(title="PolicyReports", module="gateway.cli.policy_reports", names=("RESULTS",)),
+    _Fixed(
+        title="Warnings about ignored failures",
+        module="gateway.engine.open_warnings",
+        names=("WARNING_SECONDS", "POLICIES_KEPT"),
+    ),
     _Fixed(title="Log lines", module="gateway.telemetry.logs", names=("QUEUE_LINES",)),
     _Fixed(
         title="Decisions that wait to be written",

@@ -8,6 +8,7 @@ import click
 
 from gateway import __version__
 from gateway.cli.commands.admin_calls import explain, purge
+from gateway.cli.commands.audit import audit
 from gateway.cli.commands.bridge import bridge
 from gateway.cli.commands.check import check
 from gateway.cli.commands.demo import demo
@@ -53,6 +54,7 @@ for _command in (
     doctor,
     review,
     recordings,
+    audit,
     uninstall,
     resume,
     explain,

@@ -304,4 +304,11 @@ async def _error(sent: str, response: aiohttp.ClientResponse) -> ApiError:
 
 def _refusal(sent: str, status: Mapping[str, Any], retry_after: float = 0.0) -> ApiError:
     message = str(status.get("message") or status.get("reason") or "an error without a message")
-    return ApiError(sent, int(status.get("code") or 0), str(status.get("reason") or ""), message, retry_after)
+    return ApiError(
+        sent,
+        int(status.get("code") or 0),
+        str(status.get("reason") or ""),
+        message,
+        retry_after,
+        continue_token=str((status.get("metadata") or {}).get("continue") or ""),
+    )

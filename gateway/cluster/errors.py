@@ -5,15 +5,26 @@ class ApiError(Exception):
     """The API server did not do what it was sent. ``str(error)`` says what was sent, and why.
 
     ``code``: the HTTP status, 0 if there was no response. ``reason``: metav1.StatusReason, such as ``NotFound``, or "".
-    ``retry_after``: seconds, if the API server says so, else 0.
+    ``retry_after``: seconds, if the API server says so, else 0. ``continue_token``: of a list that has ``expired``, the
+    token by which it goes on from the same place in its newest version, or "".
     """
 
-    def __init__(self, request: str, code: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+    def __init__(
+        self,
+        request: str,
+        code: int,
+        reason: str,
+        message: str,
+        retry_after: float = 0.0,
+        *,
+        continue_token: str = "",
+    ) -> None:
         super().__init__(f"Kubernetes API: {request}: {message}")
         self.code = code
         self.reason = reason
         self.message = message
         self.retry_after = retry_after
+        self.continue_token = continue_token
 
     @property
     def expired(self) -> bool:

@@ -86,6 +86,19 @@ class PolicyObjects:
             self._changed()
 
 
+async def read_policy_objects(client: KubernetesClient) -> tuple[SourceText, ...]:
+    """The texts of all objects as they are now, for a command that does not watch them. Raises ApiError."""
+    texts: list[SourceText] = []
+    for kind in KINDS:
+        try:
+            items, _ = await client.list_all(collection_path(GROUP, VERSION, _plural(kind)))
+        except ApiError as error:
+            problem = _with_advice(error.message, error)
+            raise ApiError(f"GET {_plural(kind)}", error.code, error.reason, problem) from None
+        texts += [each.text for each in sorted((_read(kind, item) for item in items), key=lambda each: each.name)]
+    return tuple(texts)
+
+
 def _read(kind: str, obj: Any) -> PolicyObject:
     metadata = obj["metadata"]
     rest = {name: value for name, value in obj.items() if name not in {"apiVersion", "kind", "metadata", "status"}}

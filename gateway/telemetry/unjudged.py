@@ -1,5 +1,5 @@
 """The log line of a review in which failurePolicy Ignore let a policy's failure pass: what was not judged, and by which
-policies, with all that it takes to judge the object again.
+policies. ``admission-gateway audit --unjudged-from`` reads it, and judges the object again.
 
 ``apiVersion: admission-gateway.dev/unjudged/v1alpha1``, ``kind: UnjudgedAdmission``. Within a version, members may be
 added, but none is removed or changes its meaning.

@@ -57,6 +57,7 @@ FOREIGN = {
         "--ignore-not-found",
         "--server-side",
         "--since",
+        "--tail",
         "--type",
     },
     "npm": {"--omit", "--prefix"},

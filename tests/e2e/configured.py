@@ -67,6 +67,18 @@ def patched(request, settings):
     return None if found is None else patch(json.loads(found))
 
 
+class Echo(msgspec.Struct, frozen=True):
+    """``members``: of the request."""
+
+    members: list
+
+
+@worker.validating("echo", settings=Echo)
+def echo(request, settings):
+    """Denies, with members of the request as its message."""
+    return deny(json.dumps({member: request.document.get(member) for member in settings.members}))
+
+
 @worker.validating("hang")
 async def hang(request):
     """Never answers."""

@@ -28,6 +28,17 @@ def denies(message, *, name="judge", code=403, reason="Forbidden", causes=(), **
     return judge(name, deny=status, **fields)
 
 
+def echo(*members, name="echo", **fields):
+    """A validating policy: it denies with these members of the request as its message."""
+    return policy(name, worker="configured", policy="echo", settings={"members": list(members)}, **fields)
+
+
+def required_labels(*labels, name="required-labels", **fields):
+    """A validating policy: the object must have these labels."""
+    settings = {"labels": dict.fromkeys(labels, "")}
+    return policy(name, worker="samples", policy="required-labels", settings=settings, **fields)
+
+
 def note(key, *, pointer="", text="", warnings=(), **fields):
     """A mutating policy: it writes an annotation, a text or what is at a place of the object."""
     settings = {"key": key, "pointer": pointer, "text": text, "warnings": list(warnings)}

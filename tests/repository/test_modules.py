@@ -15,7 +15,6 @@ SMALL = {
     "gateway.extras": "commands check it before they import what an extra brings",
     "gateway.certificates.pair": "serving reads pairs from files, without what makes certificates",
     "gateway.telemetry.log_level": "the command line imports it for each TAB",
-    "gateway.cluster.errors": "what every start may raise, without the client, which takes long to import",
 }
 """Modules of fewer lines that stay by themselves, and why."""
 

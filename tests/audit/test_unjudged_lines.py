@@ -1,0 +1,66 @@
+"""What a gateway has logged as unjudged is what an audit judges again, whatever else is in the log."""
+
+import json
+
+from gateway.audit import unjudged_lines
+from gateway.audit.unjudged_lines import DRY_RUN, MUTATING, NO_OBJECT, REFUSED, TOO_MANY, UNREADABLE, unjudged_objects
+from gateway.engine.verdicts import Failure
+from gateway.policies.model import FailurePolicy, Phase
+from gateway.reasons import Reason
+from gateway.telemetry.unjudged import unjudged_document
+from tests.world import decide, policy, request
+
+FAILED = Failure(reason=Reason.WORKER_UNAVAILABLE, message="m")
+
+
+def line(*names, phase=Phase.VALIDATING, members=None, obj=None):
+    """As the gateway writes it: of a review in which these policies failed."""
+    fields = {"phase": phase, "failure_policy": FailurePolicy.IGNORE}
+    policies = [policy(name, index=index, **fields) for index, name in enumerate(names or ("a",))]
+    about = {"name": "p", "userInfo": {"username": "jane", "groups": ["g"]}} | (members or {})
+    sent = request(obj or {"metadata": {"name": "p", "uid": "u"}}, **about)
+    decision, _ = decide(policies, dict.fromkeys(names or ("a",), FAILED), on=sent)
+    return json.dumps(unjudged_document(decision, decision.calls)).encode() + b"\n"
+
+
+def test_a_line_names_what_is_judged_again():
+    """The object, the user and the policies; a log agent's prefix and other lines do not matter."""
+    log = [b"started\n", b'[pod/x] {"kind":"Decision"}\n', b"[pod/x] " + line("a", "b"), b"\n"]
+    (found,), skipped = unjudged_objects(log)
+    assert skipped == {}
+    assert (found.resource, found.namespace, found.name, found.uid) == ("pods", "t", "p", "u")
+    assert found.operation == "CREATE"
+    assert found.user == {"username": "jane", "groups": ["g"]}
+    assert [name.partition("/")[2] for name in found.policies] == ["a.test.example.com", "b.test.example.com"]
+
+
+def test_an_object_is_judged_once():
+    """By all policies that its lines name, as the user of the last."""
+    last = line("b", members={"operation": "UPDATE", "userInfo": {"username": "joe"}})
+    (found,), _ = unjudged_objects([line("a"), last])
+    assert len(found.policies) == 2
+    assert (found.operation, found.user["username"]) == ("UPDATE", "joe")
+
+
+def test_what_left_no_object_does_not_count():
+    """And is counted, by the reason."""
+    refused = json.loads(line()) | {"allowed": False}
+    log = [
+        line(members={"dryRun": True}),
+        line(phase=Phase.MUTATING),
+        line(members={"operation": "DELETE", "object": None}),
+        line(members={"subResource": "status"}),
+        json.dumps(refused).encode(),
+        line()[:-20],
+        b'{"kind":"UnjudgedAdmission"}',
+    ]
+    found, skipped = unjudged_objects(log)
+    assert found == []
+    assert skipped == {DRY_RUN: 1, MUTATING: 1, NO_OBJECT: 2, REFUSED: 1, UNREADABLE: 2}
+
+
+def test_a_long_log_is_bounded(monkeypatch):
+    """What is beyond the bound is counted."""
+    monkeypatch.setattr(unjudged_lines, "OBJECTS_KEPT", 2)
+    found, skipped = unjudged_objects(line(members={"name": f"p{number}"}) for number in range(5))
+    assert (len(found), skipped) == (2, {TOO_MANY: 3})
