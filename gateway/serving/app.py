@@ -54,6 +54,7 @@ from gateway.telemetry.table import (
     REDIS,
     REVIEWS_IN_FLIGHT,
     REVIEWS_IN_FLIGHT_LIMIT,
+    REVIEWS_WAITING,
 )
 from gateway.transports.workers import Workers
 
@@ -382,7 +383,8 @@ class Gateway:
             yield from self._services.checks()
 
     async def _metrics_page(self, *, openmetrics: bool) -> tuple[str, bytes]:
-        self.metrics.set(REVIEWS_IN_FLIGHT, self.front.load.reviews)
+        self.metrics.set(REVIEWS_IN_FLIGHT, self.front.load.reviews - self.front.waiting)
+        self.metrics.set(REVIEWS_WAITING, self.front.waiting)
         self.metrics.set(BODY_BYTES_IN_FLIGHT, self.front.load.body_bytes)
         self.metrics.set(CONNECTIONS, self.front.connections)
         self.explanations.memory.observe()

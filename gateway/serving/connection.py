@@ -12,6 +12,7 @@ import asyncio
 import math
 import random
 import ssl
+from time import monotonic
 from typing import Any, Final
 
 import structlog
@@ -20,6 +21,7 @@ from gateway.serving import web
 from gateway.serving.authentication import certificate_names
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Note, Refusal, Refused, answer, quote, raw_answer
+from gateway.serving.socket_state import TcpSocket, state_of
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -32,6 +34,9 @@ opened together, would otherwise all be replaced together."""
 _VERSIONS: Final = (web.HttpVersion10, web.HttpVersion11)
 """The HTTP versions that are served."""
 
+_AT_ONCE_SECONDS: Final = 0.1
+"""A client that has dialed for a request sends it one round trip after the handshake, at most."""
+
 
 class MalformedBody(Exception):  # noqa: N818 - set on the body's reader, which turns it into a refusal
     """The chunks of a body are malformed; the text is the parser's, one line."""
@@ -40,21 +45,30 @@ class MalformedBody(Exception):  # noqa: N818 - set on the body's reader, which 
 class Connection(web.RequestHandler):
     """A connection of ``Connections``.
 
+    ``socket`` is its TCP socket, to look at, and ``opened`` the time at which its client began the handshake
+    (``time.monotonic``); both are set before ``connection_made``, or are None: a connection without TLS.
+
     ``awaited`` is the body that a reader waits for; it gets an exception when the parser fails in the middle of it.
     ``review`` is the task of the review in progress, and its deadline (the loop's clock); after the deadline the task
-    is cancelled, and ``review`` is None. ``client_names`` are the names of the client's certificate, None without one.
+    is cancelled, and ``review`` is None. ``client_names`` are the names of the client's certificate, None without one;
+    ``client`` is one of them, or the client's address: whose load it is.
     """
 
     __slots__ = (
+        "_arrived",
         "_expires",
         "_half_since",
         "_limits",
+        "_made",
         "_note",
         "_rejected",
         "_stuck_since",
         "awaited",
+        "client",
         "client_names",
+        "opened",
         "review",
+        "socket",
     )
 
     def __init__(
@@ -74,6 +88,11 @@ class Connection(web.RequestHandler):
         self.awaited: web.StreamReader | None = None
         self.review: tuple[asyncio.Task[Any], float] | None = None
         self.client_names: frozenset[str] | None = None
+        self.client = ""
+        self.socket: TcpSocket | None = None
+        self.opened: float | None = None
+        self._arrived: float | None = None
+        self._made = 0.0
         self._limits = limits
         self._note = note
         self._rejected = False
@@ -114,6 +133,8 @@ class Connection(web.RequestHandler):
         """Parse, unless the parser has failed already; record since when a header is incomplete."""
         if self._rejected:
             return
+        if self._arrived is None and self._current_request is None:
+            self._arrived = self._arrival()
         super().data_received(data)
         waits_for_a_request = self._waiter is not None and not self._waiter.done()
         if not waits_for_a_request:
@@ -128,6 +149,26 @@ class Connection(web.RequestHandler):
         super().connection_made(transport)
         _ = self.peername
         self.client_names = certificate_names(transport.get_extra_info("peercert"))
+        self.client = min(self.client_names, default="") if self.client_names else self.peer.rpartition(":")[0]
+        self._made = monotonic()
+
+    def take_arrival(self) -> float:
+        """When the first byte of the request that is handled now arrived (``time.monotonic``)."""
+        arrived, self._arrived = self._arrived, None
+        return monotonic() if arrived is None else arrived
+
+    def _arrival(self) -> float:
+        """When the data that is received now arrived. It may have waited in the socket, while the loop was busy.
+
+        A request that follows its handshake at once is what the client has dialed for: its time has run since then.
+        """
+        now = monotonic()
+        if self.socket is None:
+            return now
+        opened, self.opened = self.opened, None
+        if opened is not None and now - self._made < _AT_ONCE_SECONDS:
+            return opened
+        return now - state_of(self.socket).waited
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Record a connection that a TLS error ended; a client may end one in any other way."""

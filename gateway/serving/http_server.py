@@ -5,7 +5,8 @@
     path, method   404, 405
     readiness      503: "until one complete configuration is loaded ... 503 or 404, never a verdict"
     type           415
-    body           413, 408, 429; the budget (``?timeout=``) runs from the header's arrival
+    body           413, 408, 429; the budget (``?timeout=``) runs from the first byte's arrival at this machine
+    turn           while there is more than can be judged: ``flow_control``
     judge          everything else is ``judge``'s to answer
     =============  ==============================================================================================
 
@@ -23,13 +24,13 @@ import math
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import monotonic
 from typing import Any, Final, Protocol, cast
 
 import structlog
 from msgspec import Struct
 
 from gateway.engine.trace_context import Parent, TraceContext
+from gateway.engine.verdicts import Failure
 from gateway.reasons import Reason
 from gateway.serving import web
 from gateway.serving.acceptor import Acceptor, ConnectionSource
@@ -37,12 +38,15 @@ from gateway.serving.authentication import ClientAuthentication
 from gateway.serving.body import BodyReader, Load, TooLarge
 from gateway.serving.budget import budget
 from gateway.serving.connection import Connection, Connections, require_http_1
+from gateway.serving.flow_control import FlowControl, cost_of
+from gateway.serving.in_flight_shares import Flow
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
 from gateway.serving.oversized import envelope
 from gateway.serving.plans import Target
 from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
 from gateway.serving.route_table import RouteTable, is_healthy, parent, passed_on, requested, require_review, unknown
+from gateway.serving.tenants import tenant_of
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.table import CONNECTIONS_ENDED, DRAIN, HTTP_REQUESTS_REJECTED, LIMIT_HITS, MAX_AGE
 
@@ -61,11 +65,18 @@ class ReviewAnswerer(Protocol):
     """Answers a body, whatever it holds. Cancelled when the client hangs up."""
 
     async def __call__(
-        self, target: Target, body: bytes, started: float, ends: float, *, overloaded: bool, trace: TraceContext
+        self,
+        target: Target,
+        body: bytes,
+        started: float,
+        ends: float,
+        *,
+        overloaded: Failure | None,
+        trace: TraceContext,
     ) -> HttpReply:
         """The answer to ``body``, which arrived at ``started`` and must be answered by ``ends`` (``time.monotonic``).
 
-        ``trace`` is the trace context that its workers get.
+        ``overloaded``: no policy is called, each fails with this. ``trace`` is the trace context that its workers get.
 
         Raises:
             Refused: there is no verdict: a reload removed the target after the header arrived.
@@ -122,6 +133,7 @@ class HttpServer:
         self._draining = False
         self.load = Load()
         self._bodies = BodyReader(self._limits, self.load)
+        self._control = FlowControl(self._limits, self._events)
         self._connections: Connections | None = None
         self._listener: Listener | None = None
 
@@ -129,6 +141,11 @@ class HttpServer:
     def connections(self) -> int:
         """The number of TLS connections."""
         return self._connections.open if self._connections else 0
+
+    @property
+    def waiting(self) -> int:
+        """The number of reviews that wait to begin."""
+        return self._control.waiting
 
     async def start(
         self,
@@ -146,7 +163,13 @@ class HttpServer:
         """
         source = source or Acceptor(host, port, self._limits.backlog)
         self._connections = Connections(self._handle, limits=self._limits, note=self._note, max_age=max_connection_age)
-        self._listener = Listener(self._connections, limits=self._limits, note=self._note)
+        self._listener = Listener(
+            self._connections,
+            limits=self._limits,
+            note=self._note,
+            events=self._events,
+            is_busy=lambda: self._control.waiting > 0,
+        )
         return await self._listener.open(source, context)
 
     def renew(self, context: ssl.SSLContext) -> None:
@@ -226,8 +249,8 @@ class HttpServer:
 
     async def _answered(self, request: web.BaseRequest) -> web.Response:
         """The answer to a request that passes all checks. Raises Refused."""
-        started = monotonic()
         connection = cast("Connection", request.protocol)
+        started = connection.take_arrival()
         require_http_1(request)
         path, timeout = requested(request)
         if is_healthy(request, path, self._routes):
@@ -239,30 +262,35 @@ class HttpServer:
         require_review(request, path, self._routes.not_ready)
         ends = started + budget(timeout)
         body = await self._bodies.read(request, ends)
-        with self._in_hand(connection, target, body, ends) as overloaded:
-            trace = self._begin_trace(parent(request))
-            reply = await self._judge(target, body, started, ends, overloaded=overloaded, trace=trace)
+        flow = Flow(connection.client, tenant_of(body), target.entry or path)
+        with self._in_hand(connection, target, body, ends):
+            control = self._control
+            overloaded = await control.turn(flow, cost_of(body), started, ends) if control.is_busy else None
+            overloaded = overloaded or control.begin(flow, ends)
+            try:
+                trace = self._begin_trace(parent(request))
+                reply = await self._judge(target, body, started, ends, overloaded=overloaded, trace=trace)
+            finally:
+                if overloaded is None:
+                    control.end(flow)
         return web.Response(
             status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
         )
 
     @contextmanager
-    def _in_hand(self, connection: Connection, target: Target, body: bytes, ends: float) -> Iterator[bool]:
-        """While a review is judged: counts it and watches its time; gives whether it is one too many.
+    def _in_hand(self, connection: Connection, target: Target, body: bytes, ends: float) -> Iterator[None]:
+        """While a review waits and is judged: counts it and watches its time.
 
         Raises:
             Refused: as the judge does; and INTERNAL where it breaks, because whatever happens in there is answered.
         """
         load = self.load
-        overloaded = load.reviews >= self._limits.reviews_in_flight
-        if overloaded:
-            self._events.count(LIMIT_HITS, "reviews_in_flight")
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         # The connection's sweep watches the deadline: a timer per request costs 5 us, and would never fire.
         connection.review = task, ends + self._limits.overrun_seconds
         load.reviews += 1
         try:
-            yield overloaded
+            yield
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever it is, there is an answer
             _require_own(error, task, target, overdue=connection.review is None)
             text = f"{Reason.INTERNAL}: this review could not be judged; see the gateway's log"

@@ -43,11 +43,6 @@ from gateway.telemetry.table import ENTRY_REVIEWS, HTTP_REQUESTS_REJECTED, NOT_A
 
 _LOG: Final = structlog.get_logger(__name__)
 
-OVERLOADED: Final = Failure(
-    reason=Reason.OVERLOADED,
-    message="the gateway holds as many reviews as it may (--limit-reviews-in-flight); try again, or add replicas",
-)
-
 
 class DecisionObserver(Protocol):
     """Observes decisions: metrics, the decision log, a demonstration."""
@@ -114,7 +109,7 @@ class ReviewHandler:
         started: float,
         ends: float,
         *,
-        overloaded: bool,
+        overloaded: Failure | None,
         trace: TraceContext = NO_TRACE,
     ) -> HttpReply:
         """The answer to ``body``, which arrived at ``started`` and must be answered by ``ends`` (``time.monotonic``).
@@ -136,8 +131,8 @@ class ReviewHandler:
             return self._refuse(error)
         configuration.begin()
         try:
-            if overloaded:
-                plan = plan.failing(OVERLOADED)
+            if overloaded is not None:
+                plan = plan.failing(overloaded)
             times = ReviewTimes(started=started, read=read, ends=ends)
             driver = partial(self._driver, configuration, plan, request, times, target.entry, trace)
             if request.values <= LIGHT_VALUES:

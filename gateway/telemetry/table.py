@@ -45,11 +45,14 @@ LIMITS: Final = (
     "body_bytes",
     "body_bytes_in_flight",
     "field_bytes",
+    "handshakes",
     FORMER_ENTRY_POLICIES,
     "header_seconds",
     "readable_values",
     "reviews_in_flight",
+    "reviews_waiting",
     "values_in_flight",
+    "wait_seconds",
     "write_seconds",
 )
 """The limits that can be reached, besides those of workers (``labels.LIMIT_OF``), whose series exist as soon as a
@@ -318,6 +321,7 @@ LIMIT_HITS: Final = _counter(
 )
 REVIEWS_CANCELED: Final = _counter("reviews_canceled_total", "Reviews canceled by the API server.", phase=Phase)
 REVIEWS_IN_FLIGHT: Final = _gauge("reviews_in_flight", "Reviews being decided.")
+REVIEWS_WAITING: Final = _gauge("reviews_waiting", "Reviews that wait to begin: there are more than can be judged.")
 REVIEWS_IN_FLIGHT_LIMIT: Final = _gauge(
     "reviews_in_flight_limit", "Reviews that may be decided at once; others fail with `OVERLOADED`."
 )
@@ -492,6 +496,7 @@ GATEWAY: Final = (
     LIMIT_HITS,
     REVIEWS_CANCELED,
     REVIEWS_IN_FLIGHT,
+    REVIEWS_WAITING,
     REVIEWS_IN_FLIGHT_LIMIT,
     HEAVY_REVIEWS,
     BODY_BYTES_IN_FLIGHT,

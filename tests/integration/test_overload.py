@@ -70,3 +70,25 @@ async def test_bodies_beyond_the_memory_limit_are_refused(gateway):
             await first.answer()
             await until(lambda: served.gateway.front.load.body_bytes == 0)
             assert (await served.send(message(VALIDATING))).response["allowed"]
+
+
+async def test_a_flood_in_one_namespace_leaves_room_for_others(gateway):
+    """A namespace whose reviews take long has half of those in flight, and others are judged beside it."""
+    review = Gate()
+    async with scripted("judge", review=review) as target:
+        known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
+        async with gateway(known, limits=Limits(reviews_in_flight=8)) as served:
+            flood = [await served.client() for _ in range(4)]
+            for number, client in enumerate(flood):
+                client.sendall(message(VALIDATING))
+                await until(lambda begun=number + 1: len(review.calls) == begun)
+            refused = [await served.send(message(VALIDATING)) for _ in range(2)]
+            assert {each.response["status"]["code"] for each in refused} == {429}
+            innocent = await served.client()
+            body = VALIDATING.body.replace(b'"namespace":"t"', b'"namespace":"other"')
+            innocent.sendall(message(VALIDATING, body=body))
+            await until(lambda: len(review.calls) == 5)
+            review.open.set()
+            for client in (*flood, innocent):
+                assert (await client.answer()).response["allowed"]
+            assert served.metric("limit_hits_total", limit="reviews_in_flight") == 2

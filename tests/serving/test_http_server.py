@@ -395,7 +395,7 @@ def test_reviews_beyond_the_limit_are_judged_as_overloaded(serve):
     reported = []
 
     async def judge(target, body, started, ends, *, overloaded, trace):
-        reported.append(overloaded)
+        reported.append(overloaded is not None)
         if overloaded:
             return HttpReply(status=200, body=b"too many")
         return await waiting(target, body, started, ends, overloaded=overloaded, trace=trace)
@@ -562,14 +562,11 @@ def test_plain_http_is_reported_that_this_is_tls(serve, answered, logs):
     assert served.is_well()
 
 
-@pytest.mark.parametrize(
-    "sent", [b"\x16\x03\x01 no client hello", b"\x00\x01\x02", b"\x16" * 1000, b"\x80\x2e\x01\x00"]
-)
+@pytest.mark.parametrize("sent", [b"\x00\x01\x02", b"\x16" * 1000, b"\x80\x2e\x01\x00"])
 def test_no_tls_is_one_log_line(serve, logs, sent):
     """Bytes that are no TLS end the connection, and leave one line in the log, no traceback."""
     served = serve()
-    connection = served.raw()
-    send_and_end(connection, sent)
+    served.raw().sendall(sent)
     served.until(lambda: served.events)
     assert served.events == [("refused", Refusal.TLS)]
     assert [entry["refusal"] for entry in logs] == ["tls"]
@@ -804,7 +801,7 @@ def test_stop_breaks_handshakes_off(serve):
     served = serve(shutdown_seconds=0.05)
     silent, half = served.raw(), served.raw()
     half.sendall(b"\x16\x03\x01\x02\x00")
-    served.until(lambda: len(served.front._listener._accepts) == 2)
+    served.until(lambda: len(served.front._listener._tasks) == len(served.front._listener._silent) == 1)
     served.loop.run(served.front.stop())
     assert silent.recv(1) == b""
     assert half.recv(1) == b""

@@ -1,0 +1,169 @@
+"""The order in which reviews that wait are judged: fair between flows, and newest first where a flow waits too long.
+
+A flow is a path of names, such as (API server, namespace). The queue is start-time fair queueing (Goyal, Vin, Cheng
+1996), at each level of the path, as API Priority and Fairness uses it between its flows:
+
+    a name that begins to wait has the virtual time of its level as its tag
+    the name with the lowest tag is next; its tag grows by the cost of what it got
+
+So a flow that asks for little is always next, whatever the others have waiting. A name without a waiting review has no
+state: there is never more state than reviews that wait.
+
+Within a flow the oldest review is next, until one has waited for ``target`` seconds. From then on the flow has more
+than can be judged in time, and the newest is next (adaptive LIFO): a queue in order of arrival would make all of them
+late, so that each is judged when its client has given up. This way those that are judged are judged at once, and the
+rest wait until they are refused.
+
+A full queue refuses the oldest review of the flow with the most. Pure: no clock, no loop.
+"""
+
+import heapq
+import itertools
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Waiting(Generic[T]):
+    """An item in the queue, with the time at which it was pushed, and that until which it can wait."""
+
+    __slots__ = ("cost", "flow", "item", "since", "until")
+
+    def __init__(self, item: T, flow: Sequence[Hashable], cost: float, since: float, until: float) -> None:
+        self.item = item
+        self.flow = flow
+        self.cost = cost
+        self.since = since
+        self.until = until
+
+
+class FairQueue(Generic[T]):
+    """A queue of items.
+
+    Args:
+        most: how many may wait.
+        target: seconds that the oldest of a flow waits before its newest is next.
+    """
+
+    def __init__(self, most: int, target: float) -> None:
+        self._most: Final = most
+        self._root: _Level[T] = _Level(target)
+        self._waiting: set[Waiting[T]] = set()
+        self._ends: list[tuple[float, int, Waiting[T]]] = []
+        self._numbers = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def push(self, waiting: Waiting[T]) -> Waiting[T] | None:
+        """Let an item wait. Returns the item that is to be refused for it; None: there was room."""
+        displaced = None
+        if len(self._waiting) >= self._most:
+            displaced = max(self._root.leaves(), key=len).oldest()
+            self.remove(displaced)
+        self._root.push(waiting, 0)
+        self._waiting.add(waiting)
+        heapq.heappush(self._ends, (waiting.until, next(self._numbers), waiting))
+        return displaced
+
+    def pop(self, now: float) -> Waiting[T] | None:
+        """The next item; None: none waits."""
+        if not self._waiting:
+            return None
+        popped = self._root.pop(now)
+        self._waiting.discard(popped)
+        return popped
+
+    def remove(self, waiting: Waiting[T]) -> None:
+        """Forget an item, which need not be there any more."""
+        if waiting in self._waiting:
+            self._waiting.discard(waiting)
+            self._root.remove(waiting, 0)
+
+    def overdue(self, now: float) -> Iterator[Waiting[T]]:
+        """Remove the items that cannot wait any longer, and give them."""
+        while self._ends and (self._ends[0][0] <= now or self._ends[0][2] not in self._waiting):
+            _, _, waiting = heapq.heappop(self._ends)
+            if waiting in self._waiting:
+                self.remove(waiting)
+                yield waiting
+
+
+class _Leaf(Generic[T]):
+    """What one flow has waiting, in order of arrival."""
+
+    def __init__(self, target: float) -> None:
+        self._target = target
+        self._items: OrderedDict[Waiting[T], None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def oldest(self) -> Waiting[T]:
+        return next(iter(self._items))
+
+    def leaves(self) -> "Iterator[_Leaf[T]]":
+        yield self
+
+    def push(self, waiting: Waiting[T], depth: int) -> None:
+        del depth
+        self._items[waiting] = None
+
+    def pop(self, now: float) -> Waiting[T]:
+        newest_first = now - self.oldest().since > self._target
+        return self._items.popitem(last=newest_first)[0]
+
+    def remove(self, waiting: Waiting[T], depth: int) -> None:
+        del depth
+        del self._items[waiting]
+
+
+class _Level(Generic[T]):
+    """The names at one level. Each has one place in the heap, also when what it had waiting was removed."""
+
+    def __init__(self, target: float) -> None:
+        self._target = target
+        self._names: dict[Hashable, _Level[T] | _Leaf[T]] = {}
+        self._tags: list[tuple[float, int, Hashable]] = []
+        self._virtual = 0.0
+        self._numbers = itertools.count()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def leaves(self) -> "Iterator[_Leaf[T]]":
+        for below in self._names.values():
+            yield from below.leaves()
+
+    def push(self, waiting: Waiting[T], depth: int) -> None:
+        name = waiting.flow[depth]
+        below = self._names.get(name)
+        if below is None:
+            last = depth + 1 == len(waiting.flow)
+            below = self._names[name] = _Leaf(self._target) if last else _Level(self._target)
+            heapq.heappush(self._tags, (self._virtual, next(self._numbers), name))
+        below.push(waiting, depth + 1)
+        self._size += 1
+
+    def pop(self, now: float) -> Waiting[T]:
+        while True:
+            tag, _, name = heapq.heappop(self._tags)
+            below = self._names[name]
+            if below:
+                break
+            del self._names[name]
+        popped = below.pop(now)
+        self._size -= 1
+        self._virtual = max(self._virtual, tag)
+        if below:
+            heapq.heappush(self._tags, (tag + popped.cost, next(self._numbers), name))
+        else:
+            del self._names[name]
+        return popped
+
+    def remove(self, waiting: Waiting[T], depth: int) -> None:
+        self._names[waiting.flow[depth]].remove(waiting, depth + 1)
+        self._size -= 1

@@ -1,0 +1,61 @@
+"""How many reviews each may have in flight: no API server, namespace or entry takes the room that others need.
+
+The threshold is dynamic (Choudhury and Hahne 1998): each may have so many times the reviews for which there is still
+room. Alone it gets a part of all, and the rest stays free for those that come later; with others, all get about the
+same. Nothing is reserved, and only what has reviews in flight has state.
+
+    =============  =======  ==================  ========================================================================
+    dimension      times    alone, at most      why
+    =============  =======  ==================  ========================================================================
+    API server     3        three quarters      most clusters have one to three, and all of the load
+    tenant         1        a half              a namespace, or a user for what has none: there are many
+    entry          3        three quarters      a phase with one entry has all of the load
+    =============  =======  ==================  ========================================================================
+
+Each may have one while there is any room. Pure: no clock, no loop.
+"""
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import Final, NamedTuple
+
+
+class Flow(NamedTuple):
+    """Whose review it is."""
+
+    client: Hashable
+    tenant: Hashable
+    entry: Hashable
+
+
+_TIMES: Final = (3, 1, 3)
+
+
+class InFlightShares:
+    """The reviews in flight: ``total`` at most. ``taken`` is their number."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self.taken = 0
+        self._held: tuple[Counter[Hashable], ...] = (Counter(), Counter(), Counter())
+
+    def acquire(self, flow: Flow) -> bool:
+        """Count a review, until ``release``. False: its flow has its share already, or there is no room."""
+        free = self._total - self.taken
+        if free <= 0:
+            return False
+        for held, name, times in zip(self._held, flow, _TIMES, strict=True):
+            if held[name] >= max(1, times * free):
+                return False
+        self.taken += 1
+        for held, name in zip(self._held, flow, strict=True):
+            held[name] += 1
+        return True
+
+    def release(self, flow: Flow) -> None:
+        """A review is not in flight any more."""
+        self.taken -= 1
+        for held, name in zip(self._held, flow, strict=True):
+            held[name] -= 1
+            if not held[name]:
+                del held[name]

@@ -1,0 +1,139 @@
+"""Who is next, and who is refused: fairness without a clock."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.serving.fair_queue import FairQueue, Waiting
+
+TARGET = 1.0
+
+
+def waiting(item, *flow, cost=1.0, since=0.0, until=100.0):
+    return Waiting(item, flow or ("server", "namespace"), cost, since, until)
+
+
+def popped(queue, now=0.0):
+    found = queue.pop(now)
+    return None if found is None else found.item
+
+
+def test_one_flow_is_judged_in_the_order_of_arrival():
+    """While its oldest review has not waited for long."""
+    queue = FairQueue(10, TARGET)
+    for number in range(3):
+        queue.push(waiting(number))
+    assert [popped(queue) for _ in range(4)] == [0, 1, 2, None]
+
+
+def test_a_flow_that_waits_too_long_is_judged_newest_first():
+    """What is judged then is judged at once; the rest waits until it is refused."""
+    queue = FairQueue(10, TARGET)
+    for number in range(3):
+        queue.push(waiting(number, since=number))
+    assert [popped(queue, now=2.5) for _ in range(3)] == [2, 1, 0]
+
+
+def test_a_newcomer_is_next_whatever_a_flood_has_waiting():
+    """A namespace with one review waits for no more than one of the flood's."""
+    queue = FairQueue(1000, TARGET)
+    for number in range(500):
+        queue.push(waiting(number, "server", "flood"))
+    assert [popped(queue) for _ in range(100)] == list(range(100))
+    queue.push(waiting("innocent", "server", "other"))
+    assert "innocent" in [popped(queue), popped(queue)]
+
+
+def test_a_server_with_many_namespaces_is_one_server():
+    """Fairness holds between API servers first, then between the namespaces of each."""
+    queue = FairQueue(1000, TARGET)
+    for number in range(100):
+        queue.push(waiting("many", "first", f"namespace-{number}"))
+        queue.push(waiting("one", "second", "namespace"))
+    assert Counter(popped(queue) for _ in range(100)) == {"many": 50, "one": 50}
+
+
+def test_large_reviews_are_fewer():
+    """A flow whose reviews cost ten times as much gets a tenth of the turns."""
+    queue = FairQueue(1000, TARGET)
+    for _ in range(200):
+        queue.push(waiting("large", "server", "large", cost=10.0))
+        queue.push(waiting("small", "server", "small", cost=1.0))
+    assert Counter(popped(queue) for _ in range(110)) == {"small": 100, "large": 10}
+
+
+def test_a_full_queue_refuses_the_oldest_of_the_longest_flow():
+    """The one that comes has a place, unless its own flow is what fills the queue."""
+    queue = FairQueue(4, TARGET)
+    for number in range(4):
+        assert queue.push(waiting(number, "server", "flood")) is None
+    assert queue.push(waiting("innocent", "server", "other")).item == 0
+    assert queue.push(waiting(5, "server", "flood")).item == 1
+    assert len(queue) == 4
+
+
+def test_what_is_overdue_is_given_once():
+    """And never what has been popped or removed."""
+    queue = FairQueue(10, TARGET)
+    removed = waiting("removed", until=1.0)
+    queue.push(removed)
+    queue.push(waiting("late", until=2.0))
+    queue.push(waiting("in time", until=9.0))
+    queue.remove(removed)
+    queue.remove(removed)
+    assert [each.item for each in queue.overdue(5.0)] == ["late"]
+    assert list(queue.overdue(5.0)) == []
+    assert [popped(queue), popped(queue)] == ["in time", None]
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from("nmop"), st.sampled_from([1.0, 3.0, 20.0]), st.booleans())
+    | st.sampled_from(["pop", "remove", "overdue"]),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_nothing_is_lost_and_no_flow_starves(steps):
+    """Every item leaves exactly once, and while a flow waits no other gets more than its cost and one item ahead."""
+    queue: FairQueue[int] = FairQueue(8, TARGET)
+    inside: dict[int, Waiting[int]] = {}
+    left = []
+    for now, step in enumerate(steps):
+        if step == "pop":
+            found = queue.pop(now)
+            left += [found] if found else []
+            assert (found is None) == (not inside)
+        elif step == "remove":
+            for each in list(inside.values())[:1]:
+                queue.remove(each)
+                left.append(each)
+        elif step == "overdue":
+            left += queue.overdue(now)
+        else:
+            server, namespace, cost, is_short = step
+            new = waiting(now, server, namespace, cost=cost, since=now, until=now + (3 if is_short else 50))
+            inside[now] = new
+            displaced = queue.push(new)
+            left += [displaced] if displaced else []
+        for each in left:
+            inside.pop(each.item, None)
+        assert len(queue) == len(inside) <= 8
+    assert len({each.item for each in left}) == len(left)
+    rest = [popped(queue, len(steps)) for _ in range(len(queue))]
+    assert sorted(rest) == sorted(inside)
+
+
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=5), st.integers(1, 40))
+def test_flows_that_always_wait_get_the_same(costs, turns):
+    """Whatever their reviews cost, the work that two flows got differs by one review of each, at most."""
+    queue = FairQueue(10_000, TARGET)
+    got = Counter({name: 0 for name, _ in enumerate(costs)})
+    for name, cost in enumerate(costs):
+        for _ in range(turns + 1):
+            queue.push(waiting(name, "server", name, cost=float(cost)))
+    for _ in range(turns):
+        found = queue.pop(0.0)
+        got[found.item] += found.cost
+    assert max(got.values()) - min(got.values()) <= 2 * max(costs)

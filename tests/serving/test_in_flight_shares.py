@@ -1,0 +1,62 @@
+"""A share of the reviews in flight for each that needs one."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.serving.in_flight_shares import Flow, InFlightShares
+
+
+def flow(tenant="t", client="c", entry="e"):
+    return Flow(client, tenant, entry)
+
+
+def taken(shares, wanted, number=2000):
+    return sum(shares.acquire(wanted) for _ in range(number))
+
+
+def test_one_namespace_has_half_and_the_rest_stays_free():
+    """A flood leaves room for those that come later."""
+    shares = InFlightShares(1024)
+    assert taken(shares, flow("flood")) == 512
+    assert taken(shares, flow("second", "c2", "e2")) == 256
+    assert shares.acquire(flow("innocent", "c3", "e3"))
+
+
+def test_one_entry_has_three_quarters():
+    """So has one API server: reviews of one policy in many namespaces leave room for other policies."""
+    shares = InFlightShares(1024)
+    assert sum(shares.acquire(flow(str(number), str(number))) for number in range(2000)) == 768
+    assert shares.acquire(flow("other", "other", "other"))
+
+
+def test_a_gateway_with_room_for_one_can_serve():
+    """And refuses the second review, whoever sends it."""
+    shares = InFlightShares(1)
+    assert shares.acquire(flow())
+    assert not shares.acquire(flow("other", "other", "other"))
+    shares.release(flow())
+    assert shares.acquire(flow("other", "other", "other"))
+
+
+FLOWS = st.builds(Flow, st.sampled_from("ab"), st.sampled_from("klmno"), st.sampled_from("xyz"))
+
+
+@given(st.integers(1, 12), st.lists(FLOWS | st.none(), max_size=60))
+def test_shares_are_bounded_and_leave_no_state(total, steps):
+    """No more are taken than there are, one who has none gets one while one is free, and an empty house is empty."""
+    shares = InFlightShares(total)
+    held = []
+    for step in steps:
+        if step is None:
+            if held:
+                shares.release(held.pop(0))
+            continue
+        newcomer = not any(one == other for each in held for one, other in zip(each, step, strict=True))
+        got = shares.acquire(step)
+        assert got or not newcomer or len(held) >= total
+        held += [step] if got else []
+        assert shares.taken == len(held) <= total
+    for each in held:
+        shares.release(each)
+    assert shares.taken == 0
+    assert not any(shares._held)
