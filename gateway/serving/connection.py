@@ -19,6 +19,7 @@ import structlog
 
 from gateway.serving import web
 from gateway.serving.authentication import certificate_names
+from gateway.serving.byte_meter import ByteMeter, TooMuch, UnfinishedHeaders
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Note, Refusal, Refused, answer, quote, raw_answer
 from gateway.serving.socket_state import TcpSocket, state_of
@@ -60,6 +61,7 @@ class Connection(web.RequestHandler):
         "_half_since",
         "_limits",
         "_made",
+        "_meter",
         "_note",
         "_rejected",
         "_stuck_since",
@@ -94,6 +96,7 @@ class Connection(web.RequestHandler):
         self._arrived: float | None = None
         self._made = 0.0
         self._limits = limits
+        self._meter = ByteMeter(limits, server.unfinished_headers)
         self._note = note
         self._rejected = False
         self._half_since: float | None = None
@@ -135,7 +138,9 @@ class Connection(web.RequestHandler):
             return
         if self._arrived is None and self._current_request is None:
             self._arrived = self._arrival()
+        queued = len(self._messages)
         super().data_received(data)
+        self._measure(len(data), self._messages[-1] if len(self._messages) > queued else None)
         waits_for_a_request = self._waiter is not None and not self._waiter.done()
         if not waits_for_a_request:
             self._half_since = None
@@ -143,6 +148,22 @@ class Connection(web.RequestHandler):
             self._half_since = self._loop.time()
         if self.awaited is not None and self._messages and isinstance(self._messages[-1][0], web.ErrInfo):
             self.awaited.set_exception(MalformedBody(_first_line(self._messages[-1][0].message)))
+
+    def _measure(self, size: int, begun: Any) -> None:
+        """Read no further if what arrives is too much besides content."""
+        try:
+            self._meter.received(size, begun)
+        except TooMuch as error:
+            self._rejected = True
+            if error.refusal is Refusal.BODY_FRAMING:
+                self._meter.fail(MalformedBody(str(error)))
+                return
+            if begun is not None:
+                self._messages.pop()
+            # As for a header that the parser rejects: answered in its turn, and the last on this connection.
+            self._messages.append((web.ErrInfo(status=400, exc=error, message=str(error)), web.EMPTY_PAYLOAD))
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the client's address, which the transport forgets when it closes, and the names of its certificate."""
@@ -174,6 +195,7 @@ class Connection(web.RequestHandler):
         """Record a connection that a TLS error ended; a client may end one in any other way."""
         if isinstance(exc, ssl.SSLError):
             self.refused(Refusal.TLS, f"the TLS connection broke: {exc.reason or exc}")
+        self._meter.finish()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -234,6 +256,8 @@ class Connection(web.RequestHandler):
         )
 
     def _explained(self, exc: BaseException | None, message: str) -> tuple[Refusal, str]:
+        if isinstance(exc, TooMuch):
+            return exc.refusal, str(exc)
         if isinstance(exc, web.LineTooLong):
             limit = (
                 f"{self._limits.line_bytes} bytes for the request line, {self._limits.field_bytes} for a header field"
@@ -281,6 +305,7 @@ class Connections(web.Server):
         self._limits = limits
         self._note = note
         self._max_age = max_age
+        self.unfinished_headers = UnfinishedHeaders(limits)
         self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
         self._none_open = asyncio.Event()
         self._none_open.set()

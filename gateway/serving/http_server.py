@@ -94,6 +94,7 @@ _LIMIT_OF: Final = {
     Refusal.BODY_SIZE: "body_bytes",
     Refusal.MEMORY: "body_bytes_in_flight",
     Refusal.HEADER_SIZE: "field_bytes",
+    Refusal.HEADER_MEMORY: "header_bytes_in_flight",
     Refusal.HEADER_TIME: "header_seconds",
     Refusal.UNREAD: "write_seconds",
 }
@@ -233,7 +234,8 @@ class HttpServer:
             load.requests -= 1
             if not load.requests:
                 load.idle.set()
-        if self._is_last_reply(cast("Connection", request.protocol)):
+        # After an Upgrade, which this server ignores, the parser passes nothing on.
+        if self._is_last_reply(cast("Connection", request.protocol)) or "Upgrade" in request.headers:
             response.force_close()
         return response
 
@@ -306,7 +308,9 @@ class HttpServer:
         connection.refused(refused.refusal, refused.text)
         response = self._refusal(refused)
         complete = request.content.is_eof()
-        if not complete or self._is_last_reply(connection):
+        # Where a request with doubtful framing ends is unknown, and so is where another one begins.
+        doubtful = refused.refusal is Refusal.BODY_FRAMING
+        if not complete or doubtful or self._is_last_reply(connection):
             response.force_close()
         if not complete:
             await response.prepare(request)

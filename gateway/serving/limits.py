@@ -48,8 +48,15 @@ class Limits(Bounds):
     KB."""
 
     headers: int = 64
-    """Header fields. The API server sends 8 at most; a mesh's proxies add about 20. 64 x 8 KB: half a megabyte a
-    connection."""
+    """Header fields. The API server sends 8 at most; a mesh's proxies add about 20."""
+
+    header_bytes: int = 32_768
+    """One header. The API server's have 0.3 KB, and a token of 1 to 2 KB; a mesh's proxies add certificates and traces,
+    some KB: three times as much as that."""
+
+    header_bytes_in_flight: int = budgeted(128)
+    """The headers of all connections that have arrived in part: 8 MiB by default, 256 of the largest. A header comes in
+    one piece, so there are none in an ordinary moment. They take three times as much, a fortieth of the budget."""
 
     handshake_seconds: float = 10.0
     """From the connection to the end of the TLS handshake: kube-apiserver's own ``TLS handshake timeout``."""

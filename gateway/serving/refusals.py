@@ -53,7 +53,7 @@ class Refusal(StrEnum):
     """The body did not arrive within the budget."""
 
     BODY_FRAMING = "body_framing"
-    """Broken chunks."""
+    """Broken chunks, chunks of too much else than content, or a Transfer-Encoding other than ``chunked``."""
 
     MEMORY = "memory"
     """The bodies in flight are at their limit."""
@@ -66,6 +66,9 @@ class Refusal(StrEnum):
 
     HEADER_SIZE = "header_size"
     """The request line, a field or the header is too long."""
+
+    HEADER_MEMORY = "header_memory"
+    """The unfinished headers of all clients are at their limit."""
 
     HEADER_TIME = "header_time"
     """The header did not arrive in time."""
@@ -99,6 +102,7 @@ STATUS: Final = {
     Refusal.INTERNAL: HTTPStatus.INTERNAL_SERVER_ERROR,
     Refusal.MALFORMED: HTTPStatus.BAD_REQUEST,
     Refusal.HEADER_SIZE: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    Refusal.HEADER_MEMORY: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     Refusal.HEADER_TIME: HTTPStatus.REQUEST_TIMEOUT,
     Refusal.PLAIN_HTTP: HTTPStatus.BAD_REQUEST,
 }

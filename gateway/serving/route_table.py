@@ -82,7 +82,9 @@ def require_review(request: web.BaseRequest, path: str, not_ready: str | None) -
     content_type = request.headers.get("Content-Type")
     if content_type != "application/json":
         _require_json(request, content_type)
-    encoding = request.headers.get("Content-Encoding", "identity")
+    if "Transfer-Encoding" in request.headers:
+        _require_chunks(request)
+    encoding = ", ".join(request.headers.getall("Content-Encoding", ("identity",)))
     if encoding.lower() != "identity":
         why = f"Content-Encoding {quote(encoding)} is not supported; send the AdmissionReview as it is"
         raise Refused(Refusal.CONTENT_ENCODING, why)
@@ -123,6 +125,18 @@ def no_entry(path: str) -> Refused:
         "shows those that there are, `admission-gateway render` registers them"
     )
     return Refused(Refusal.PATH, text)
+
+
+def _require_chunks(request: web.BaseRequest) -> None:
+    """Refuse a Transfer-Encoding that another server may understand in another way.
+
+    RFC 9112, 6.1: "A server that receives a request message with a transfer coding it does not understand SHOULD
+    respond with 501". A coding under ``chunked`` would be read as plain; and kube-apiserver sends none at all.
+    """
+    encoding = ", ".join(request.headers.getall("Transfer-Encoding"))
+    if encoding.lower() != "chunked":
+        why = f"Transfer-Encoding {quote(encoding)} is not supported; send Content-Length"
+        raise Refused(Refusal.BODY_FRAMING, why)
 
 
 def _require_json(request: web.BaseRequest, content_type: str | None) -> None:

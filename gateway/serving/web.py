@@ -26,7 +26,7 @@ def _without_authorities() -> Iterator[None]:
 with _without_authorities():
     from aiohttp.http_exceptions import LineTooLong
     from aiohttp.http_writer import HttpVersion10, HttpVersion11
-    from aiohttp.streams import StreamReader
+    from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
     from aiohttp.web_exceptions import HTTPInternalServerError
     from aiohttp.web_protocol import RequestHandler
     from aiohttp.web_protocol import _ErrInfo as ErrInfo
@@ -35,6 +35,7 @@ with _without_authorities():
     from aiohttp.web_server import Server
 
 __all__ = [
+    "EMPTY_PAYLOAD",
     "BaseRequest",
     "ErrInfo",
     "HTTPInternalServerError",
