@@ -45,7 +45,9 @@ def pod(objects):
 
 def pods(objects):
     """The specs of all pods."""
-    return [each["spec"]["template"]["spec"] for each in objects if each["kind"] in {"Deployment", "Job"}]
+    made = [each["spec"] for each in objects if each["kind"] in {"Deployment", "Job"}]
+    made += [each["spec"]["jobTemplate"]["spec"] for each in objects if each["kind"] == "CronJob"]
+    return [each["template"]["spec"] for each in made]
 
 
 # ------------------------------------------------------------------------------------------------- what helm says
@@ -218,7 +220,7 @@ def test_only_who_calls_the_api_has_a_token(objects, values):
         "--cluster" in spec["containers"][0].get("args", ()) for spec in deployed
     ]
     accounts = {spec["serviceAccountName"] for spec in with_token}
-    assert accounts <= {NAME, *([f"{NAME}-hooks"] if values == "everything" else [])}
+    assert accounts <= {NAME, *([f"{NAME}-hooks", f"{NAME}-audit"] if values == "everything" else [])}
     assert all(only(everything, "ServiceAccount", name) for name in accounts)
     assert (pod(everything) in with_token) is uses_it
     assert any(each["kind"] == "ClusterRoleBinding" for each in everything) is uses_it
@@ -230,6 +232,22 @@ def test_nothing_is_uninstalled_by_applying_manifests(objects):
     (job,) = [each for each in objects() if each["kind"] == "Job"]
     assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete"
     assert "kind: Job" not in RENDERED[None].read_text()
+
+
+def test_an_audit_may_list_what_the_values_say(objects):
+    """And read nothing else of users: it has a role of its own, and workers let it in."""
+    everything = objects("everything")
+    rules = only(everything, "ClusterRole", f"{NAME}:{NAME}-audit")["rules"]
+    assert {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["list"]} in rules
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch", "create"}
+    spec = only(everything, "CronJob", f"{NAME}-audit")["spec"]["jobTemplate"]["spec"]["template"]
+    (container,) = spec["spec"]["containers"]
+    assert {"--output=policyreport", "--rate=5", "--cluster-policies"} <= set(container["args"])
+    mounts = {each["name"] for each in container["volumeMounts"]}
+    assert mounts == {each["name"] for each in spec["spec"]["volumes"]}
+    worker = only(everything, "NetworkPolicy", f"{NAME}-samples")["spec"]["ingress"][0]["from"]
+    assert any(each["podSelector"]["matchLabels"].items() <= spec["metadata"]["labels"].items() for each in worker)
+    assert "CronJob" not in {each["kind"] for each in objects()}
 
 
 def test_the_role_has_no_wildcard(objects):
