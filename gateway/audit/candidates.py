@@ -13,6 +13,7 @@ from gateway.audit.api_reader import PAGE, ApiReader
 from gateway.audit.targets import CREATE, UPDATE, ServedResource, Target
 from gateway.audit.unjudged_lines import UnjudgedObject
 from gateway.cluster.client import collection_path, object_path
+from gateway.matching.equivalents import in_all_groups
 from gateway.matching.rules import is_namespace
 from gateway.policies.model import Policy
 from gateway.review.request import GroupVersionResource
@@ -20,7 +21,7 @@ from gateway.review.request import GroupVersionResource
 GONE: Final = "deleted since"
 REPLACED: Final = "deleted since, and created again"
 NOT_SERVED: Final = "of a resource that is not served"
-NOT_AUDITED: Final = "let pass only by policies that are not audited"
+NOT_AUDITED: Final = "of no policy that is audited"
 
 
 class Review(Struct, frozen=True, kw_only=True):
@@ -82,12 +83,14 @@ class ListPart(Struct, frozen=True, kw_only=True):
 class UnjudgedPart(Struct, frozen=True, kw_only=True):
     """The objects that a log names.
 
-    ``served`` are all resources by what a request names, ``policies`` those that are audited by CONFIGURATION/NAME.
+    ``served`` are all resources by what a request names, ``policies`` those that are audited by CONFIGURATION/NAME;
+    ``targets`` those of an audit of everything, for an object that no policy has judged.
     """
 
     objects: Sequence[UnjudgedObject]
     served: Mapping[GroupVersionResource, ServedResource]
     policies: Mapping[str, Policy]
+    targets: Sequence[Target]
 
     name = "unjudged admissions"
 
@@ -97,33 +100,42 @@ class UnjudgedPart(Struct, frozen=True, kw_only=True):
             candidates: list[Candidate] = []
             skipped: dict[str, int] = {}
             for each in self.objects[start : start + PAGE]:
-                found = await self._candidate(reader, each)
-                if isinstance(found, Candidate):
-                    candidates.append(found)
-                else:
-                    skipped[found] = skipped.get(found, 0) + 1
+                chosen = self._chosen(each)
+                found = [await self._candidate(reader, each, target) for target in chosen] or [NOT_AUDITED]
+                candidates += [one for one in found if isinstance(one, Candidate)]
+                if isinstance(found[0], str):
+                    skipped[found[0]] = skipped.get(found[0], 0) + 1
             end = start + PAGE
             following = str(end) if end < len(self.objects) else ""
             yield CandidatePage(candidates=candidates, token=following, skipped=skipped)
 
-    async def _candidate(self, reader: ApiReader, each: UnjudgedObject) -> Candidate | str:
-        """The candidate, or why there is none."""
-        policies = tuple(self.policies[name] for name in each.policies if name in self.policies)
-        if not policies:
-            return NOT_AUDITED
+    def _chosen(self, each: UnjudgedObject) -> list[Target | str]:
+        """The targets of an object: usually one; or why there are none."""
         resource = GroupVersionResource(group=each.group, version=each.version, resource=each.resource)
+        if each.policies is None:
+            same = {(one.group, one.resource) for one in in_all_groups(resource)}
+            return [one for one in self.targets if (one.resource.group, one.resource.name) in same]
+        policies = tuple(self.policies[name] for name in each.policies if name in self.policies)
         served = self.served.get(resource)
+        if not policies:
+            return []
         if served is None:
-            return NOT_SERVED
+            return [NOT_SERVED]
+        return [Target(resource=served, policies={UPDATE if each.operation == UPDATE else CREATE: policies})]
+
+    async def _candidate(self, reader: ApiReader, each: UnjudgedObject, target: Target | str) -> Candidate | str:
+        """The candidate, or why there is none."""
+        if isinstance(target, str):
+            return target
+        served = target.resource
         namespace = each.namespace if served.namespaced else ""
-        obj = await reader.object(object_path(each.group, each.version, each.resource, each.name, namespace))
+        obj = await reader.object(object_path(served.group, served.version, served.name, each.name, namespace))
         if obj is None:
             return GONE
         if each.uid and each.uid != obj["metadata"].get("uid"):
             return REPLACED
-        operation = UPDATE if each.operation == UPDATE else CREATE
-        review = Review(operation=operation, policies=policies, user=each.user)
-        return Candidate(obj=obj, served=served, reviews=(review,))
+        reviews = (Review(operation=name, policies=own, user=each.user) for name, own in target.policies.items())
+        return Candidate(obj=obj, served=served, reviews=tuple(reviews))
 
 
 AuditPart = ListPart | UnjudgedPart

@@ -12,15 +12,16 @@ A target is a resource in one version, and the policies that judge its objects a
 Selectors and conditions are not decided here, but for each object, as in a review.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gateway.gotypes.meta import group_version
 from gateway.matching.equivalents import in_all_groups
 from gateway.matching.rules import is_namespace, matches
-from gateway.policies.model import Policy
+from gateway.policies.model import Configuration, Policy
 from gateway.review.request import GroupVersionResource
 
 CREATE: Final = "CREATE"
@@ -125,3 +126,27 @@ def _judged(policy: Policy, served: Iterable[ServedResource]) -> Iterable[tuple[
 def _has_rule(policy: Policy, served: ServedResource, operation: str) -> bool:
     namespaced = served.namespaced and not is_namespace(served.resource)
     return any(matches(rule, operation, served.resource, "", namespaced=namespaced) for rule in policy.rules)
+
+
+def narrowed(configuration: Configuration, names: Collection[str]) -> Configuration:
+    """The configuration without what an audit does not call: other policies and their workers, shadows.
+
+    Args:
+        configuration: complete.
+        names: of the policies to keep, or CONFIGURATION/NAME; none: all validating ones.
+
+    Raises:
+        ValueError: a name is no validating policy.
+    """
+    known = {name for each in configuration.validating for name in (each.name, each.qualified_name)}
+    for name in names:
+        if name not in known:
+            raise ValueError(f"{name}: no validating policy of this name")
+    kept = [each for each in configuration.validating if not names or {each.name, each.qualified_name} & set(names)]
+    workers = {each.worker for each in kept}
+    return replace(
+        configuration,
+        mutating=(),
+        validating=tuple(replace(each, shadow=None) for each in kept),
+        workers={name: each for name, each in configuration.workers.items() if name in workers},
+    )

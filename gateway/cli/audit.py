@@ -25,13 +25,12 @@ from typing import Any, Final
 import click
 import msgspec
 import uvloop
-from msgspec.structs import replace
 
 from gateway.audit.api_reader import ApiReader
 from gateway.audit.auditor import Auditor, Pace
 from gateway.audit.candidates import AuditPart, ListPart, UnjudgedPart
 from gateway.audit.state import AuditState, StateError, StateFile, audit_id
-from gateway.audit.targets import audit_scope, unauditable
+from gateway.audit.targets import audit_scope, narrowed, unauditable
 from gateway.audit.unjudged_lines import TOO_MANY, UNREADABLE, UnjudgedObject, unjudged_objects
 from gateway.cli.audit_document import AuditReport, audit_document
 from gateway.cli.audit_text import audit_lines
@@ -45,7 +44,7 @@ from gateway.cluster.errors import ApiError, KubeconfigError
 from gateway.cluster.facts import ClusterFacts
 from gateway.cluster.policy_objects import read_policy_objects
 from gateway.policies.decoding.texts import SourceText
-from gateway.policies.model import Configuration, Policy
+from gateway.policies.model import Configuration
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.sources.files import SourceError
 from gateway.sources.watching import Source
@@ -126,7 +125,7 @@ class _AuditRun:
         reader = ApiReader(client)
         if self._values["cluster_policies"]:
             self._texts += await read_policy_objects(client)
-        configuration = _only(loaded(self._texts, unknown=COULD_NOT), self._values["policy"])
+        configuration = self._narrowed(loaded(self._texts, unknown=COULD_NOT))
         report_unused_hosts(configuration, self._transport_config)
         served, problems = await reader.served_resources()
         scope = audit_scope(configuration.validating, served)
@@ -141,8 +140,10 @@ class _AuditRun:
             chosen = set(self._values["namespace"])
             objects = [each for each in self._unjudged[0] if not chosen or each.namespace in chosen]
             resources = {each.resource: each for each in served}
-            parts.append(UnjudgedPart(objects=objects, served=resources, policies=audited))
+            unjudged = UnjudgedPart(objects=objects, served=resources, policies=audited, targets=scope.targets)
+            parts.append(unjudged)
         state = await self._begin(reader, configuration)
+        progress = _Progress(state, len(parts))
         async with self._configuration(client, configuration) as started:
             auditor = Auditor(
                 started,
@@ -150,9 +151,10 @@ class _AuditRun:
                 pace=Pace(self._values["rate"]),
                 state=state,
                 save=self._state_file.write,
-                progress=_Progress(state, len(parts)),
+                progress=progress,
             )
             results = await auditor.run(parts)
+            progress.end()
         for problem in problems:
             results.not_audited(problem)
         if self._unjudged is not None:
@@ -160,17 +162,25 @@ class _AuditRun:
                 results.skip(why, number)
                 if why in {UNREADABLE, TOO_MANY}:
                     results.not_audited(f"{number} lines of the log: {why}")
-        excluded_policies = scope.excluded if self._unjudged is None else _unauditable(configuration.validating)
+        kept = configuration.validating
+        unjudged_by = {each.qualified_name: why for each in kept if (why := unauditable(each))}
         report = AuditReport(
             results=results,
-            policies=configuration.validating,
-            excluded=excluded_policies,
+            policies=kept,
+            excluded=scope.excluded if self._unjudged is None else unjudged_by,
             started=state.started,
             ended=_now(),
+            narrowed=any(self._values[name] for name in ("policy", "namespace", "unjudged_from")),
         )
         self._print(report)
         self._state_file.remove()
         return COULD_NOT if not report.complete else VIOLATIONS if report.results.totals().violations else 0
+
+    def _narrowed(self, configuration: Configuration) -> Configuration:
+        try:
+            return narrowed(configuration, self._values["policy"])
+        except ValueError as error:
+            raise click.UsageError(f"--policy {error}; check prints them") from None
 
     async def _begin(self, reader: ApiReader, configuration: Configuration) -> AuditState:
         """The state to go on from: what is kept of this audit, else a new one."""
@@ -228,26 +238,6 @@ class _AuditRun:
                 note(f"error: not audited: {why}", fg="red")
 
 
-def _only(configuration: Configuration, names: Sequence[str]) -> Configuration:
-    """The configuration without what an audit does not call: other policies and their workers, shadows.
-
-    Raises:
-        click.UsageError: a name is no validating policy.
-    """
-    chosen = [each for each in configuration.validating if not names or {each.name, each.qualified_name} & set(names)]
-    known = {name for each in configuration.validating for name in (each.name, each.qualified_name)}
-    for name in names:
-        if name not in known:
-            raise click.UsageError(f"--policy {name}: no validating policy of this name; check prints them")
-    workers = {each.worker for each in chosen}
-    return replace(
-        configuration,
-        mutating=(),
-        validating=tuple(replace(each, shadow=None) for each in chosen),
-        workers={name: each for name, each in configuration.workers.items() if name in workers},
-    )
-
-
 async def _cluster_uid(reader: ApiReader) -> str:
     """The uid of kube-system, by which clusters are told apart; "" if it may not be read."""
     try:
@@ -255,10 +245,6 @@ async def _cluster_uid(reader: ApiReader) -> str:
     except ApiError:
         return ""
     return "" if found is None else str(found["metadata"].get("uid", ""))
-
-
-def _unauditable(policies: Sequence[Policy]) -> dict[str, str]:
-    return {each.qualified_name: why for each in policies if (why := unauditable(each))}
 
 
 def _now() -> str:
@@ -278,3 +264,8 @@ class _Progress:
             objects = self._state.results.objects + self._state.current.objects
             done = f"{len(self._state.done)} of {self._parts} resources, {objects} objects; now {part}"
             click.echo(f"\r\x1b[2K{done[:110]}", nl=False, err=True)
+
+    def end(self) -> None:
+        """Remove the line."""
+        if self._shown:
+            click.echo("\r\x1b[2K", nl=False, err=True)

@@ -41,13 +41,17 @@ KIND: Final = "AuditReport"
 
 
 class AuditReport(Struct, frozen=True, kw_only=True):
-    """A finished audit: its results, and of which policies; ``excluded``: why some were not audited."""
+    """A finished audit: its results, and of which policies; ``excluded``: why some were not audited.
+
+    ``narrowed``: flags have left out objects or policies.
+    """
 
     results: AuditResults
     policies: Sequence[Policy]
     excluded: Mapping[str, str]
     started: str
     ended: str
+    narrowed: bool = False
 
     @property
     def complete(self) -> bool:

@@ -5,6 +5,7 @@ Policy Reporter shows: its definitions are in the clusters that have one of them
 nearly the same members, and is in fewer clusters.
 
 * A namespace in which an object was judged has a report, also without a violation: it replaces that of the last audit.
+  An audit of some policies or objects only replaces them by less.
 * ``results`` has the findings, not what passes; ``summary`` counts all results. ``fail`` is a violation, in whatever
   mode its policy is, and ``error`` an object that was not judged.
 * A report has at most ``RESULTS`` results, and says what was cut in an annotation: etcd stores 1.5 MiB.
@@ -43,7 +44,8 @@ def _reports(report: AuditReport) -> Iterator[dict[str, Any]]:
         for finding in report.results.of(name):
             by_namespace.setdefault(finding.namespace, []).append(finding)
     ended = int(datetime.fromisoformat(report.ended).timestamp())
-    for namespace, count in sorted({"": Count(), **report.results.namespaces}.items()):
+    always = {} if report.narrowed else {"": Count()}
+    for namespace, count in sorted({**always, **report.results.namespaces}.items()):
         found = by_namespace.get(namespace, [])
         results = [_result(each, policies[each.policy], ended) for each in found[:RESULTS]]
         yield _report(namespace, count, results)

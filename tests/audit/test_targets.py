@@ -2,8 +2,10 @@
 
 import pytest
 
-from gateway.audit.targets import ServedResource, audit_scope
+from gateway.audit.targets import ServedResource, audit_scope, narrowed
 from gateway.policies.model import Phase, Rule, Scope, SideEffects
+from tests.integration.running import configuration, source
+from tests.integration.running import policy as raw
 from tests.world import policy
 
 SERVED = [
@@ -77,3 +79,25 @@ def test_what_must_not_be_called_for_a_dry_run_is_not_audited(fields, why):
     found, excluded = scope(rule(("",), resources=("pods",)), **fields)
     assert (bool(found), bool(excluded)) == (why is None, why is not None)
     assert all(text.startswith(why) for text in excluded)
+
+
+def test_only_what_is_audited_is_called():
+    """Not the workers of other policies, nor shadows; a name that is no policy is an error."""
+    known = configuration(
+        source(
+            workers={"a": "dns:///a:1", "b": "dns:///b:1", "c": "dns:///c:1"},
+            mutating=[raw("m", worker="c")],
+            validating=[raw("x", worker="a", shadow={"worker": "c"}), raw("y", worker="b")],
+        )
+    )
+    assert known.errors == ()
+    assert [
+        set(narrowed(known, names).workers) for names in ((), ("y.test.example.com",), ("test/x.test.example.com",))
+    ] == [
+        {"a", "b"},
+        {"b"},
+        {"a"},
+    ]
+    assert narrowed(known, ()).validating[0].shadow is None
+    with pytest.raises(ValueError, match=r"m\.test\.example\.com: no validating policy of this name"):
+        narrowed(known, ["m.test.example.com"])

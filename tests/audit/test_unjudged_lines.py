@@ -3,7 +3,16 @@
 import json
 
 from gateway.audit import unjudged_lines
-from gateway.audit.unjudged_lines import DRY_RUN, MUTATING, NO_OBJECT, REFUSED, TOO_MANY, UNREADABLE, unjudged_objects
+from gateway.audit.unjudged_lines import (
+    DRY_RUN,
+    MUTATING,
+    NO_NAME,
+    NO_OBJECT,
+    REFUSED,
+    TOO_MANY,
+    UNREADABLE,
+    unjudged_objects,
+)
 from gateway.engine.verdicts import Failure
 from gateway.policies.model import FailurePolicy, Phase
 from gateway.reasons import Reason
@@ -57,6 +66,54 @@ def test_what_left_no_object_does_not_count():
     found, skipped = unjudged_objects(log)
     assert found == []
     assert skipped == {DRY_RUN: 1, MUTATING: 1, NO_OBJECT: 2, REFUSED: 1, UNREADABLE: 2}
+
+
+EVENT = {
+    "kind": "Event",
+    "apiVersion": "audit.k8s.io/v1",
+    "stage": "ResponseComplete",
+    "requestURI": "/api/v1/namespaces/t/pods?fieldManager=kubectl",
+    "verb": "create",
+    "user": {"username": "jane", "groups": ["g"]},
+    "objectRef": {"resource": "pods", "namespace": "t", "name": "p", "apiVersion": "v1"},
+    "responseStatus": {"metadata": {}, "code": 201},
+    "annotations": {"failed-open.validating.webhook.admission.k8s.io/round_0_index_0": "group.a.example.com"},
+}
+
+
+def event(**members):
+    return json.dumps(EVENT | members).encode() + b"\n"
+
+
+def test_an_event_of_the_api_server_names_no_policy():
+    """The gateway could not be called: whatever its policies are, none of them has judged the object."""
+    (found,), skipped = unjudged_objects([event(), json.dumps(EVENT | {"annotations": {}}).encode()])
+    assert skipped == {}
+    assert (found.resource, found.version, found.namespace, found.name, found.uid) == ("pods", "v1", "t", "p", "")
+    assert (found.operation, found.user, found.policies) == ("CREATE", {"username": "jane", "groups": ["g"]}, None)
+    about = EVENT["objectRef"] | {"uid": "u"}
+    for log in ([line("a"), event(objectRef=about)], [event(objectRef=about), line("a")]):
+        (both,), _ = unjudged_objects(log)
+        assert both.policies is None
+
+
+def test_an_event_that_left_no_object_does_not_count():
+    """As of a gateway's lines; earlier stages of a request are not counted."""
+    about = {"resource": "pods", "namespace": "t", "apiVersion": "v1"}
+    generated = {"metadata": {"name": "p-x", "uid": "u"}}
+    log = [
+        event(stage="ResponseStarted"),
+        event(requestURI="/api/v1/namespaces/t/pods?dryRun=All"),
+        event(responseStatus={"code": 409}),
+        event(verb="delete"),
+        event(objectRef=about | {"name": "p", "subresource": "eviction"}),
+        event(objectRef=about),
+        event(objectRef=about, responseObject=generated),
+        event(verb="patch"),
+    ]
+    found, skipped = unjudged_objects(log)
+    assert [(each.name, each.operation) for each in found] == [("p-x", "CREATE"), ("p", "UPDATE")]
+    assert skipped == {DRY_RUN: 1, REFUSED: 1, NO_OBJECT: 2, NO_NAME: 1}
 
 
 def test_a_long_log_is_bounded(monkeypatch):

@@ -167,10 +167,14 @@ class ApiServer:
         return file
 
     def audited(self, audit_id):
-        """The annotations of one request in the audit log, waiting for it: it is written after the response."""
+        """The annotations of one request in the audit log."""
+        return json.loads(self.event(audit_id)).get("annotations", {})
+
+    def event(self, audit_id):
+        """The line of one request in the audit log, waiting for it: it is written after the response."""
         line = self._out.find(lambda line: audit_id in line)
         assert line is not None, f"no request {audit_id} in the audit log"
-        return json.loads(line).get("annotations", {})
+        return line
 
     def stop(self):
         """End it."""

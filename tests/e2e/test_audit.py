@@ -10,9 +10,10 @@ import yaml
 
 from gateway.audit.api_reader import PAGE
 from gateway.audit.synthetic import USER
+from tests.deploy.chart import RENDERED
 from tests.e2e.api_server import JANE
 from tests.e2e.kinds import Kinds, define, validating
-from tests.e2e.objects import config_map, deployment, namespace
+from tests.e2e.objects import config_map, deployment, namespace, pod
 from tests.e2e.policies import CONFIG_MAPS, denies, echo, required_labels, rules
 from tests.integration.process import COMMAND
 from tests.integration.running import until
@@ -80,7 +81,7 @@ async def test_without_a_violation_it_exits_with_0(cluster, audit):
     """Also in a report for kubectl, which then replaces that of an earlier audit."""
     await create_config_maps(cluster, 2, team="a")
     cluster.write(validating=[required_labels(rules=CONFIG_MAPS)])
-    _, report = yaml.safe_load_all(await audit("-o", "policyreport", code=0))
+    (report,) = yaml.safe_load_all(await audit("-o", "policyreport", code=0))
     assert (report["kind"], report["metadata"]["namespace"]) == ("PolicyReport", cluster.namespace)
     assert report["summary"] == {"pass": 2, "fail": 0, "warn": 0, "error": 0, "skip": 0}
 
@@ -199,6 +200,46 @@ async def test_what_an_outage_let_pass_is_judged_again(cluster, audit, tmp_path)
     assert (found["policies"][0]["passed"], found["policies"][0]["violations"], found["objects"]) == (1, 1, 2)
     assert found["skipped"]["deleted since"] == 1
     assert sum(found["skipped"].values()) == 2
+
+
+async def test_what_passed_without_a_gateway_is_judged_again(cluster, audit, tmp_path):
+    """kube-apiserver's audit log names it: by all policies that are about it, in the version that they name."""
+    about = required_labels("team", rules=CONFIG_MAPS, failurePolicy="Ignore")
+    gateway = await cluster.enforce(validating=[about, denies("no", rules=SECRETS)])
+    gateway.stop()
+    replies = [
+        await cluster.create(config_map(name, labels=labels)) for name, labels in (("bad", {}), ("good", {"team": "a"}))
+    ]
+    assert [each.code for each in replies] == [201, 201]
+    log = tmp_path / "audit.log"
+    log.write_text("".join(f"{cluster.client.server.event(each.audit_id)}\n" for each in replies))
+    await cluster.unregister()
+    found = await audit("--unjudged-from", log)
+    assert names(found) == ["bad"]
+    assert (found["objects"], found["skipped"]) == (2, {})
+
+
+async def test_the_charts_role_is_enough(cluster, audit):
+    """With the namespaces' labels, conditions that ask for an authorization, and policies in the cluster."""
+    rendered = list(yaml.safe_load_all(RENDERED["everything"].read_text()))
+    role, binding = (
+        next(each for each in rendered if each["kind"] == kind and each["metadata"]["name"].endswith("-audit"))
+        for kind in ("ClusterRole", "ClusterRoleBinding")
+    )
+    jane = {"kind": "User", "name": JANE, "apiGroup": "rbac.authorization.k8s.io"}
+    for each in (role, binding | {"subjects": [jane]}):
+        assert (await cluster.client.apply(each)).code in {200, 201}
+    try:
+        await define(cluster.client)
+        assert (await cluster.create(pod())).code == 201
+        may = {"name": "may", "expression": "!authorizer.group('').resource('pods').check('delete').allowed()"}
+        tiers = {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}
+        cluster.write(validating=[required_labels("team", matchConditions=[may], namespaceSelector=tiers)])
+        found = await audit("--cluster-policies", user=JANE)
+    finally:
+        await cluster.client.delete(binding)
+    assert found["complete"], found
+    assert names(found) == ["p"]
 
 
 async def test_policies_in_the_cluster_are_audited(cluster, audit):

@@ -24,7 +24,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--unjudged-from",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="LOG",
-    help="Only what the unjudged admissions in this log of gateways name; - is standard input.",
+    help="Only what was admitted unjudged, by this log of gateways or of kube-apiserver's audit; - is standard input.",
 )
 @option("--state", type=_FILE, help="Keeps after each page where the audit is, and goes on from there.")
 @option("--rate", type=SECONDS, default=20.0, metavar="NUMBER", help="Maximum objects per second; 0: no maximum.")
