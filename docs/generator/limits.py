@@ -94,6 +94,7 @@ _FIXED: Final = (
         module="gateway.transports.grpc.dialer",
         names=("RECONNECT_MS", "RECONNECT_LOCALLY_MS"),
     ),
+    _Fixed(title="A lost worker", module="gateway.transports.grpc.worker", names=("RESTART_WAIT_SECONDS",)),
     _Fixed(
         title="Connections to workers",
         module="gateway.transports.grpc.connection",

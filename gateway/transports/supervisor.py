@@ -32,14 +32,15 @@ _LOG: Final = structlog.get_logger(__name__)
 os.register_at_fork(before=gc.disable, after_in_parent=gc.enable)
 
 RESTART_SECONDS: Final = (0.1, 10.0)
-"""First and longest pause before a worker is started again; doubled each time."""
+"""The pause before the second restart, and the longest one; doubled each time. The first restart is immediate, because
+reviews wait for it."""
 
 HEALTHY_SECONDS: Final = 30.0
-"""After this uptime, the pause before a restart begins with the first again."""
+"""After this uptime, the next restart counts as the first again."""
 
 LAST_OUTPUT_SECONDS: Final = 1.0
-"""How long the rest of an ended worker's output is read: it is in the pipe already, unless another process writes
-too."""
+"""How long the rest of an ended worker's output is read, while it is started again: it is in the pipe already, unless
+another process writes too."""
 
 
 REPORTED: Final = 1_000
@@ -67,6 +68,7 @@ class Supervisor:
         self._stopping = False
         self._started = 0.0
         self._problem: Unavailable | None = None
+        self._endings: set[asyncio.Task[None]] = set()
         self._listeners: list[Callable[[], object]] = []
 
     @property
@@ -106,9 +108,10 @@ class Supervisor:
             await asyncio.wait((task,), timeout=self._limits.worker_stop_seconds)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        await asyncio.gather(*self._endings, return_exceptions=True)
 
     async def _keep_running(self) -> None:
-        pause = RESTART_SECONDS[0]
+        pause = 0.0
         loop = asyncio.get_running_loop()
         while True:
             self._started = loop.time()
@@ -125,15 +128,18 @@ class Supervisor:
                 self._failed(f"cannot be started: {getattr(error, 'strerror', None) or error}", ())
             if self._stopping:
                 return
-            pause = RESTART_SECONDS[0] if loop.time() - self._started > HEALTHY_SECONDS else pause
+            if loop.time() - self._started > HEALTHY_SECONDS:
+                pause = 0.0
             await asyncio.sleep(pause)
-            pause = min(2 * pause, RESTART_SECONDS[1])
+            pause = min(max(2 * pause, RESTART_SECONDS[0]), RESTART_SECONDS[1])
 
     async def _run(self) -> None:
         """Run the worker once, from its start until its process group has ended."""
         # Pipes of our own: a process with asyncio's has ended only when they are closed, and a child of the worker may
         # hold them open for ever.
-        with _pipe() as (stdin_end, _held), _pipe() as (received, output):
+        with contextlib.ExitStack() as pipes:
+            stdin_end, _held = pipes.enter_context(_pipe())
+            received, output = pipes.enter_context(_pipe())
             process = await self._spawn(stdin_end, output)
             self._process = process
             _LOG.info("a worker is started", worker=self._worker.name, pid=process.pid, listens=self._target)
@@ -147,17 +153,32 @@ class Supervisor:
             finally:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
-                try:
-                    code = await process.wait()
-                    # A process that has left the group may still hold the output: do not wait for that.
-                    await asyncio.wait((log,), timeout=LAST_OUTPUT_SECONDS)
-                finally:
-                    # Also when stopped while waiting here: the pipe must not be read after it is closed.
-                    log.cancel()
-                    await asyncio.gather(log, return_exceptions=True)
-            self._log_end(process.pid, code)
-            if not self._stopping:
-                self._failed(f"ended {_exit_text(code)}", reported.last_lines)
+                # In the background: the worker is started again meanwhile.
+                ending = asyncio.create_task(self._finish(process, reported, log, pipes.pop_all()))
+                self._endings.add(ending)
+                ending.add_done_callback(self._endings.discard)
+                await process.wait()
+
+    async def _finish(
+        self,
+        process: asyncio.subprocess.Process,
+        reported: WorkerOutput,
+        log: asyncio.Task[None],
+        pipes: contextlib.ExitStack,
+    ) -> None:
+        """Read the last output of an ended process, close its pipes, and report its end."""
+        with pipes:
+            try:
+                code = await process.wait()
+                # A process that has left the group may still hold the output: do not wait for that.
+                await asyncio.wait((log,), timeout=LAST_OUTPUT_SECONDS)
+            finally:
+                # The pipe must not be read after it is closed.
+                log.cancel()
+                await asyncio.gather(log, return_exceptions=True)
+        self._log_end(process.pid, code)
+        if not self._stopping:
+            self._failed(f"ended {_exit_text(code)}", reported.last_lines)
 
     async def _spawn(self, stdin_end: BinaryIO, output: BinaryIO) -> asyncio.subprocess.Process:
         """Start the process. If cancelled meanwhile, kill it, because no other task would."""

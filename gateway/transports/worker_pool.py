@@ -188,6 +188,7 @@ class WorkerPool:
             connections=grpc.connections,
             events=self._events,
             lag=self._lag,
+            is_supervised=supervisor is not None,
         )
         if supervisor is not None:
             supervisor.start()

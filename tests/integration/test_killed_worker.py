@@ -114,6 +114,21 @@ async def test_a_killed_worker_costs_nothing_but_its_verdicts(process, trust, tm
     assert process.logged("a worker has ended and is started again", code=-signal.SIGKILL)["worker"] == "witness"
 
 
+async def test_reviews_wait_for_a_worker_that_is_started_again(process, trust):
+    """A worker that is killed and starts again at once costs no verdict: its open calls and new ones wait for it."""
+    (first,) = process.children()
+    traffic = Traffic()
+    async with asyncio.TaskGroup() as group:
+        for number in range(CONNECTIONS):
+            group.create_task(traffic.run(number, process.port, trust))
+        await until(lambda: traffic.judged[first] > 5 * CONNECTIONS)
+        os.kill(first, signal.SIGKILL)
+        await until(lambda: all(judge not in {first, None} for judge in traffic.last))
+        traffic.ending = True
+    assert traffic.judged[None] == 0
+    assert process.internal_errors() == []
+
+
 async def test_readiness_does_not_depend_on_workers(process, tmp_path):
     """While a worker is dead, and cannot come back, the gateway is ready."""
     (first,) = process.children()

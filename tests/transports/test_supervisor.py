@@ -145,7 +145,7 @@ def still_alive(born):
 
 
 async def test_the_pauses_grow_and_end(log, monkeypatch):
-    """Between restarts the pause doubles from the first to the longest, and stays there."""
+    """The first restart is immediate; then the pause doubles up to the longest, and stays there."""
     pauses = []
 
     async def pause(seconds):
@@ -156,7 +156,7 @@ async def test_the_pauses_grow_and_end(log, monkeypatch):
     monkeypatch.setattr(supervising.asyncio, "sleep", pause)
     async with supervised(*shell("exit 1")):
         await asyncio.wait_for(_pauses(pauses, 5), WAIT_SECONDS)
-    assert pauses == [0.001, 0.002, 0.004, 0.004, 0.004]
+    assert pauses == [0.0, 0.001, 0.002, 0.004, 0.004]
 
 
 async def _pauses(pauses, number):
@@ -177,7 +177,22 @@ async def test_after_a_long_life_the_pause_is_short_again(monkeypatch):
     monkeypatch.setattr(supervising, "HEALTHY_SECONDS", 0.0)
     async with supervised(*shell("exit 1")):
         await asyncio.wait_for(_pauses(pauses, 3), WAIT_SECONDS)
-    assert pauses == [0.001, 0.001, 0.001]
+    assert pauses == [0.0, 0.0, 0.0]
+
+
+async def test_no_restart_waits_for_the_last_output(log, monkeypatch, tmp_path):
+    """Another process may hold the output for ever; the worker is started again meanwhile."""
+    monkeypatch.setattr(supervising, "LAST_OUTPUT_SECONDS", 1000.0)
+    born = tmp_path / "born"
+    script = f"echo $$ >> {born}; setsid sleep 1000 & exec cat"
+    async with supervised(*shell(script)) as supervisor:
+        await until(lambda: born.exists() and born.read_text().count("\n") == 1)
+        os.kill(supervisor.pid, signal.SIGKILL)
+        await until(lambda: born.read_text().count("\n") == 2)
+        assert events(log, "a worker has ended and is started again") == []
+        monkeypatch.setattr(supervising, "LAST_OUTPUT_SECONDS", 0.01)
+        for ending in supervisor._endings:
+            ending.cancel()
 
 
 @pytest.mark.parametrize("command", [("no-such-program",), ("/etc/passwd",), ("/",)], ids=repr)

@@ -59,6 +59,9 @@ connections yet."""
 MAX_STREAM_BREAKS: Final = 3
 """Consecutive streams that break without an answer, before unary calls replace streams for some time."""
 
+NOT_CONNECTED: Final = "failed to connect to all addresses"
+"""How gRPC begins the status of a call for which it had no connection: the call was not sent."""
+
 _LOG: Final = structlog.get_logger(__name__)
 
 
@@ -204,8 +207,7 @@ class Connection:
             if is_late(error.code(), call.deadline):
                 attempt.ended(self._failures.late(), CallResult.LATE)
             else:
-                lost = error.code() is grpc.StatusCode.UNAVAILABLE
-                attempt.ended(self._failures.of(error), CallResult.LOST if lost else CallResult.FAILED)
+                attempt.ended(self._failures.of(error), self._result(error))
         except Exception as error:  # noqa: BLE001 - a review waits for an answer
             _LOG.exception("calling a worker failed inside the gateway", worker=self._failures.name, uid=call.uid)
             attempt.ended(self._failures.internal(error), CallResult.LATE)
@@ -213,6 +215,12 @@ class Connection:
             attempt.answered(answer)
         finally:
             self._backlog.bytes -= size
+
+    def _result(self, error: grpc.aio.AioRpcError) -> CallResult:
+        if error.code() is not grpc.StatusCode.UNAVAILABLE:
+            return CallResult.FAILED
+        self._find_loss()
+        return CallResult.UNSENT if (error.details() or "").startswith(NOT_CONNECTED) else CallResult.LOST
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(work)
@@ -379,8 +387,8 @@ class Connection:
         if stream.is_unimplemented:
             self._may_stream = False
             return
-        if self._channel.get_state() is not grpc.ChannelConnectivity.READY:
-            return  # the connection was lost
+        if self._find_loss():
+            return
         self._breaks = 1 if stream.answered else self._breaks + 1
         pause = min(STREAM_SECONDS[0] * 2 ** min(self._breaks - 1, MAX_STREAM_BREAKS), STREAM_SECONDS[1])
         if self._breaks > MAX_STREAM_BREAKS or stream.violated_protocol:
@@ -389,6 +397,16 @@ class Connection:
         self._owner.stream_broke(
             self, f"reopened in {pause:g} s, unary calls until then", unsolicited_limit=stream.over_limit
         )
+
+    def _find_loss(self) -> bool:
+        """Whether the connection is lost. Calls that were lost with it must not be retried on it before the task that
+        watches it notices.
+        """
+        if self._channel.get_state() is grpc.ChannelConnectivity.READY:
+            return False
+        if self.state is State.READY:
+            self._set_state(State.CONNECTING)
+        return True
 
     # --------------------------------------------------------------------------------------------------- end
 

@@ -142,7 +142,7 @@ class FleetPlayed:
 
 
 @asynccontextmanager
-async def played(*addresses, said=SAID, resolver=None, **limits):
+async def played(*addresses, said=SAID, resolver=None, is_supervised=False, **limits):
     """A worker at these addresses."""
     events, dialled = Reports(), Dialled()
 
@@ -155,6 +155,7 @@ async def played(*addresses, said=SAID, resolver=None, **limits):
         TransportLimits(**({"worker_connections": 1} | limits)),
         dialer=dialled,
         events=events,
+        is_supervised=is_supervised,
         resolver=resolver or resolve,
     )
     endpoints = FleetPlayed(worker, events, dialled)

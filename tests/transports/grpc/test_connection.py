@@ -12,11 +12,12 @@ from gateway.reasons import Reason
 from gateway.transports.grpc import connection as module
 from gateway.transports.grpc import failures
 from gateway.transports.grpc import health as health_module
+from gateway.transports.grpc.retries import MAX_SENT
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.conversations import Health, Streams, answering, for_ever, response, silence
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
-from tests.integration.workers import Gate, Hanging, always, answer, deny, description, scripted, status
+from tests.integration.workers import ALLOW, Gate, Hanging, always, answer, deny, description, scripted, status
 from tests.transports.reaching import Reply, availability, called, configured, judge, question, working
 
 CULPRIT, VICTIMS = judge("culprit"), [judge(f"victim-{number}", index=number) for number in range(1, 4)]
@@ -284,6 +285,21 @@ async def test_a_flood_is_given_up_at_once(log):
         assert not has_stream(workers)
     (entry,) = _broken(log)
     assert entry["next"].startswith("reopened in 60 s")
+
+
+async def test_a_call_for_which_there_was_no_connection_is_sent_again():
+    """gRPC says so in the status; the call was not sent, so this counts as no attempt."""
+    calls = []
+
+    async def unconnected(request, context):
+        calls.append(request)
+        if len(calls) <= MAX_SENT:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, f"{module.NOT_CONNECTED}; last error: refused")
+        return ALLOW
+
+    async with reached(judge(), review=unconnected) as workers:
+        assert isinstance(await called(workers, judge()), Allow)
+    assert len(calls) == MAX_SENT + 1
 
 
 # -------------------------------------------------------------------------------------------------- bounds

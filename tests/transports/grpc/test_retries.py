@@ -7,7 +7,9 @@ import pytest
 
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.reasons import Reason
+from gateway.transports.grpc import worker as worker_module
 from gateway.transports.grpc.call_attempt import CallResult
+from gateway.transports.grpc.connection import State
 from gateway.transports.grpc.retries import MAX_SENT, MAX_UNSENT
 from gateway.transports.grpc.retry_budget import RESERVE
 from tests.integration.process import WAIT_SECONDS
@@ -145,6 +147,52 @@ async def test_it_keeps_its_call_of_its_own_when_it_has_to_wait():
         endpoints.worker._update()
         _, again = second(endpoints, attempt)
         assert place.unary == [again]
+
+
+def lose(endpoints, place):
+    """The connection is lost, and its address refuses connections."""
+    place.state, place.why = State.CONNECTING, "refused"
+    endpoints.worker._update()
+
+
+async def test_calls_wait_for_a_worker_that_is_started_again():
+    """Those that were lost with it, and new ones: they are sent as soon as it can be called."""
+    async with played("a", is_supervised=True) as endpoints:
+        lost = Called(endpoints)
+        place, attempt = first(endpoints)
+        lose(endpoints, place)
+        end(attempt, CallResult.LOST)
+        new = Called(endpoints)
+        await asyncio.sleep(0)
+        assert (lost.answers, new.answers, place.open) == ([], [], [])
+        place.state = State.READY
+        endpoints.worker._update()
+        for each in tuple(place.open):
+            each.answered(DENIED)
+        assert (lost.answer, new.answer) == (DENIED, DENIED)
+
+
+async def test_calls_wait_only_a_while_for_a_worker_that_is_started_again(monkeypatch):
+    """Then they fail with the reason, and so do later ones at once, until it can be called."""
+    monkeypatch.setattr(worker_module, "RESTART_WAIT_SECONDS", 0.01)
+    async with played("a", is_supervised=True) as endpoints:
+        lose(endpoints, endpoints.made[0])
+        early = Called(endpoints)
+        await until(lambda: early.answers)
+        late = Called(endpoints)
+        await until(lambda: late.answers)
+        for called in (early, late):
+            assert called.answer.reason is Reason.WORKER_UNAVAILABLE
+            assert called.answer.message == "refused"
+
+
+async def test_no_call_waits_for_a_worker_that_someone_else_runs():
+    """Whether it is started again is unknown: the failure policy decides at once."""
+    async with played("a") as endpoints:
+        lose(endpoints, endpoints.made[0])
+        called = Called(endpoints)
+        await until(lambda: called.answers)
+        assert called.answer.message == "refused"
 
 
 async def test_a_verdict_ends_it():
