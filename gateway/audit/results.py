@@ -90,9 +90,9 @@ class Count(Struct, kw_only=True):
 class AuditResults(Struct, kw_only=True, rename="camel"):
     """The results of an audit, or of a part of it.
 
-    ``objects`` counts objects, each once; ``policies`` results by policy, ``namespaces`` by namespace ("": objects that
-    are in none). ``skipped`` counts by reason what was not to be judged, ``incomplete`` has why something that was to
-    be judged was not.
+    ``objects`` counts the objects that a policy matches, each once; ``policies`` results by policy, ``namespaces`` by
+    namespace ("": objects that are in none). ``skipped`` counts by reason what was not to be judged, ``incomplete`` has
+    why something that was to be judged was not.
     """
 
     objects: int = 0

@@ -8,7 +8,7 @@ member                         value
 =============================  ====================================================================================
 started, ended                 RFC 3339; of an audit that went on, started is its beginning
 complete                       whether every object was judged by every policy that is audited
-objects                        how many objects were judged by at least one policy
+objects                        how many objects at least one policy matches
 passed, violations, errors     results: each is one policy's verdict on one object; errors: not judged
 policies[]                     each validating policy, in chain order
 …name, mode, failurePolicy     CONFIGURATION/NAME, and as configured

@@ -64,4 +64,5 @@ def _summary(report: AuditReport) -> str:
     audited = len(report.policies) - len(report.excluded)
     errors = "" if report.complete else "; the audit is incomplete"
     objects = _number(report.results.objects, "object")
-    return f"{objects} judged by {audited} policies: {_number(total.violations, 'violation')}{errors}"
+    policies = "1 policy" if audited == 1 else f"{audited} policies"
+    return f"{objects}, {policies}: {_number(total.violations, 'violation')}{errors}"

@@ -7,6 +7,7 @@ added, but none is removed or changes its meaning.
 =================================  ================================================================================
 member                             value
 =================================  ================================================================================
+message                            ``let pass unjudged``, for readers of logs
 uid, time, replica, traceId        as in the decision document
 phase, entry, outcome, allowed     as there; ``allowed`` is false if another policy refused the request
 operation, dryRun, subResource     of the request
@@ -44,6 +45,7 @@ _LOG: Final = structlog.get_logger(__name__)
 
 API_VERSION: Final = "admission-gateway.dev/unjudged/v1alpha1"
 KIND: Final = "UnjudgedAdmission"
+MESSAGE: Final = "let pass unjudged"
 
 METADATA_BYTES: Final = 262_144
 """Objects of which the metadata is read: the time of 256 KiB is half a millisecond, and larger ones have a name."""
@@ -105,6 +107,7 @@ def unjudged_document(
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
+        "message": MESSAGE,
         "uid": request.uid,
         "time": arrived.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "replica": replica_name(),

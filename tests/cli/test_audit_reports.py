@@ -51,7 +51,7 @@ def test_the_text_says_who_violates_what_and_whom_to_ask():
         f"{b}: 0 violations in 1 object, 1 object not judged",
         "  deployments.apps n/e: not judged: WORKER_TIMEOUT: no way",
         f"not audited: {c}: it must not",
-        "3 objects judged by 2 policies: 2 violations; the audit is incomplete",
+        "3 objects, 2 policies: 2 violations; the audit is incomplete",
     ]
 
 

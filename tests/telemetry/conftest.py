@@ -9,10 +9,10 @@ import structlog
 import uvloop
 
 from gateway.telemetry.logs import configure_logs
-from tests.integration.fixtures import certificates, gateway, trust
+from tests.integration.fixtures import certificates, gateway, pair, serve, trust
 from tests.integration.process import WAIT_SECONDS
 
-__all__ = ["certificates", "gateway", "trust"]
+__all__ = ["certificates", "gateway", "pair", "serve", "trust"]
 
 
 def pytest_asyncio_loop_factories(config, item):

@@ -9,11 +9,11 @@ from gateway.policies.model import FailurePolicy, Phase
 from gateway.reasons import Reason
 from gateway.telemetry.background_writer import BackgroundWriter
 from gateway.telemetry.log_level import LogLevel
-from gateway.telemetry.unjudged import METADATA_BYTES, unjudged_document
+from gateway.telemetry.unjudged import MESSAGE, METADATA_BYTES, unjudged_document
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.integration.client import post
 from tests.integration.running import configuration, policy, source, until
-from tests.integration.test_reload import VALIDATING
+from tests.integration.test_reload import VALIDATING, Client
 from tests.integration.workers import always, answer, scripted
 from tests.world import decide, request
 from tests.world import policy as world_policy
@@ -89,6 +89,23 @@ async def test_no_level_turns_it_off(gateway, tmp_path):
         each["auditAnnotations"] == {"judge.test.example.com_failed-open": "WORKER_FAILURE"} for each in responses
     )
     assert path.read_text().count('"kind":"Decision"') == 3
+
+
+@pytest.mark.integration
+def test_without_a_decision_log_it_is_on_standard_error(serve, tmp_path, trust):
+    """A line of its own, among those of the process: each can be parsed."""
+    path = tmp_path / "policies.yaml"
+    about = policy("judge", worker="away", failurePolicy="Ignore")
+    path.write_text(source(workers={"away": "unix:/nonexistent/worker.sock"}, validating=[about]))
+    process = serve("--policies", path, "--worker-startup-timeout", 0, "--decision-log", "none", "--log-level", "error")
+    with Client(process.ready().port, trust) as client:
+        for _ in range(2):
+            assert client.send(post(VALIDATING, "/validate?timeout=30s")).response["allowed"]
+    logged = process.logged(MESSAGE, kind="UnjudgedAdmission", allowed=True)
+    assert logged["policies"][0]["reason"] == "CONFIGURATION"
+    process.terminate()
+    assert process.exit_code() == 0
+    assert [each["message"] for each in process.log()].count(MESSAGE) == 2
 
 
 class Unused:
