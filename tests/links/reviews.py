@@ -32,14 +32,14 @@ class ReviewCase:
     failure_policy: str
     verdict: str
 
-    def content(self):
-        """The request as bytes, and its uid."""
+    def content(self, *, document=None, timeout=TIMEOUT_SECONDS):
+        """The request as bytes, and its uid. Requests have the same document if they share the name of it."""
         uid = f"review-{next(_NUMBERS)}"
-        labels = {"policy": self.policy, "verdict": self.verdict, "uid": uid}  # no verdict of another review is reused
+        labels = {"policy": self.policy, "verdict": self.verdict, "document": document or uid}
         pod = _REQUEST["request"]["object"]
         pod |= {"metadata": pod["metadata"] | {"labels": labels}}
         body = _REQUEST | {"request": _REQUEST["request"] | {"uid": uid, "object": pod}}
-        return post(json.dumps(body).encode(), f"/validate?timeout={TIMEOUT_SECONDS}s"), uid
+        return post(json.dumps(body).encode(), f"/validate?timeout={timeout}s"), uid
 
     def outcome(self, answered, uid):
         """JUDGED, or the reason of the failure. The rest of the answer must agree with that."""
@@ -86,10 +86,10 @@ LOST = "no answer"
 """The outcome of a review whose connection ended or stayed silent; kube-apiserver's failurePolicy applies to it."""
 
 
-async def decided(client, case):
-    """The outcome of one review; TimeoutError if its answer may come too late."""
-    content, uid = case.content()
-    return case.outcome(await client.send(content, wait_time=BUDGET_SECONDS), uid)
+async def decided(client, case, *, wait=BUDGET_SECONDS, **options):
+    """The outcome of one review; TimeoutError if its answer may come too late. ``options``: see ``content``."""
+    content, uid = case.content(**options)
+    return case.outcome(await client.send(content, wait_time=wait), uid)
 
 
 async def connected(port, context):

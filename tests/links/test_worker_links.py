@@ -1,17 +1,24 @@
 """Faults between gateway and workers, and between clients and gateway: each review has its exact outcome in time."""
 
 import asyncio
+import signal
 
 import pytest
 import pytest_asyncio
 
+from gateway.reasons import Reason
+from tests.integration.process import WAIT_SECONDS
+from tests.integration.running import until
 from tests.links.oracles import expected
 from tests.links.proxy import FAULTS, Fault
 from tests.links.report import cell
-from tests.links.reviews import JUDGED, by_failure_policy, cases, connected, delivered
+from tests.links.reviews import JUDGED, by_failure_policy, cases, connected, decided, delivered
 from tests.links.world import World
 
 pytestmark = [pytest.mark.faults, pytest.mark.asyncio(loop_scope="module")]
+
+STOPPED_SECONDS = 2.5
+"""More than a review of two seconds may take until the server cancels it: its budget, and ``overrun_seconds``."""
 
 LINKS = ("grpc-stream", "grpc-unary", "webhook")
 
@@ -59,3 +66,24 @@ async def test_the_link_from_clients(world, fault, record_property):
     record_property(*cell("API server to gateway", "HTTPS", fault, found, attempts))
     assert set(seen) == expected("clients", fault)
     assert set().union(*beside.values()) == {JUDGED}
+
+
+async def test_a_gateway_that_stood_still_answers_by_failure_policy(world):
+    """It was stopped for longer than its reviews had; each answer has the reason of its failure."""
+    proxy, every = world.proxies["grpc-stream"], cases("grpc-stream")
+    clients = [await connected(world.process.port, world.trust) for _ in every]
+    await proxy.switch(Fault.BLACKHOLE)
+    pairs = zip(clients, every, strict=True)
+    waiting = [asyncio.create_task(decided(client, each, timeout=2, wait=WAIT_SECONDS)) for client, each in pairs]
+    await until(lambda: world.process.metric("reviews_in_flight") == len(every))
+    world.process.process.send_signal(signal.SIGSTOP)
+    await asyncio.sleep(STOPPED_SECONDS)
+    world.process.process.send_signal(signal.SIGCONT)
+    found = await asyncio.gather(*waiting)
+    await proxy.switch(Fault.NONE)
+    for client in clients:
+        await client.close()
+    await world.judged("grpc-stream")
+    await world.settled()
+    assert set(found) == {Reason.BUDGET_EXHAUSTED}
+    assert world.process.internal_errors() == []
