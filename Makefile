@@ -47,6 +47,13 @@ jq:
 	  && apt-get update -qq >/dev/null 2>&1 && apt-get install -qq -y jq >/dev/null 2>&1; } \
 	  || echo "There is no jq, and it cannot be installed: the tests of shell hooks are skipped."
 
+# The clock of a gateway jumps by libfaketime.
+.PHONY: faketime
+faketime:
+	@command -v faketime >/dev/null || { command -v apt-get >/dev/null && test "$$(id -u)" = 0 && apt-get update -qq >/dev/null 2>&1 \
+	  && apt-get install -qq -y --no-install-recommends faketime >/dev/null 2>&1; } \
+	  || echo "There is no faketime, and it cannot be installed: the tests of jumping clocks are skipped."
+
 # Prometheus and promtool check metrics, rules and dashboards.
 .PHONY: promtool
 promtool:
@@ -73,7 +80,7 @@ integration: $(VENV)/.dev jq promtool  ## the tests that start processes: the wh
 properties: $(VENV)/.dev  ## the same properties with many more cases (under eight minutes)
 	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "(long or property) and not workers and not faults and not e2e and not deploy and not demo and not browser" -n auto --dist worksteal --timeout 900 $(ARGS)
 
-faults: $(VENV)/.dev  ## faults of every link, whose table is printed; and Redis, bridges and workers killed, stopped and restarted (under six minutes)
+faults: $(VENV)/.dev faketime  ## faults of every link, whose table is printed; and Redis, bridges and workers killed, stopped and restarted (under six minutes)
 	@$(BIN)/python -m pytest -m faults -n 2 --dist loadfile --timeout 300 $(ARGS)
 
 fuzz: $(VENV)/.fuzz  ## coverage-guided fuzzing of all that comes from outside, always the same inputs (three minutes; Linux on x86_64)

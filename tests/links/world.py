@@ -53,12 +53,13 @@ class World:
     ``proxies`` has each link's by its name.
     """
 
-    def __init__(self, folder, serve, trust, *transports):
+    def __init__(self, folder, serve, trust, *transports, env=None):
         self.proxies = {}
         self.process = self._contents = None
         self.trust = trust
         self._folder, self._serve, self._transports = folder, serve, transports
         self._observer = Observer(folder, "gateway")
+        self._env = env or {}
         self._stack = contextlib.AsyncExitStack()
         self._flags = list(FLAGS)
         self._bridges = []
@@ -197,7 +198,8 @@ class World:
 
     async def _start(self):
         policies = ("--policies", self._folder / "policies.yaml", "--worker-startup-timeout", WAIT_SECONDS)
-        self.process = self._serve(*policies, *self._flags, **self._observer.options)
+        options = self._observer.options | {"env": self._observer.options["env"] | self._env}
+        self.process = self._serve(*policies, *self._flags, **options)
         await asyncio.to_thread(self.process.ready)
         for name in self._transports:
             # Twice: connections are kept.
