@@ -5,9 +5,10 @@ A flow is a path of names, such as (API server, namespace). The queue is start-t
 
     a name that begins to wait has the virtual time of its level as its tag
     the name with the lowest tag is next; its tag grows by the cost of what it got
+    the virtual time grows by that cost, shared among all names
 
-So a flow that asks for little is always next, whatever the others have waiting. A name without a waiting review has no
-state: there is never more state than reviews that wait.
+So a flow that asks for little is always next, whatever the others have waiting. A name without a waiting review is
+forgotten when it is next: there is never much more state than reviews that wait.
 
 Within a flow the oldest review is next, until one has waited for ``target`` seconds. From then on the flow has more
 than can be judged in time, and the newest is next (adaptive LIFO): a queue in order of arrival would make all of them
@@ -20,10 +21,14 @@ A full queue refuses the oldest review of the flow with the most. Pure: no clock
 import heapq
 import itertools
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+
+
+def _always(_: object) -> bool:
+    return True
 
 
 class Waiting(Generic[T]):
@@ -68,12 +73,11 @@ class FairQueue(Generic[T]):
         heapq.heappush(self._ends, (waiting.until, next(self._numbers), waiting))
         return displaced
 
-    def pop(self, now: float) -> Waiting[T] | None:
-        """The next item; None: none waits."""
-        if not self._waiting:
-            return None
-        popped = self._root.pop(now)
-        self._waiting.discard(popped)
+    def pop(self, now: float, fits: Callable[[T], bool] = _always) -> Waiting[T] | None:
+        """The next item that ``fits``; None: there is none. Of each flow only the next item is tried."""
+        popped = self._root.pop(now, fits) if self._waiting else None
+        if popped is not None:
+            self._waiting.discard(popped)
         return popped
 
     def remove(self, waiting: Waiting[T]) -> None:
@@ -111,9 +115,13 @@ class _Leaf(Generic[T]):
         del depth
         self._items[waiting] = None
 
-    def pop(self, now: float) -> Waiting[T]:
-        newest_first = now - self.oldest().since > self._target
-        return self._items.popitem(last=newest_first)[0]
+    def pop(self, now: float, fits: Callable[[T], bool]) -> Waiting[T] | None:
+        oldest = self.oldest()
+        waiting = oldest if now - oldest.since <= self._target else next(reversed(self._items))
+        if not fits(waiting.item):
+            return None
+        del self._items[waiting]
+        return waiting
 
     def remove(self, waiting: Waiting[T], depth: int) -> None:
         del depth
@@ -148,20 +156,24 @@ class _Level(Generic[T]):
         below.push(waiting, depth + 1)
         self._size += 1
 
-    def pop(self, now: float) -> Waiting[T]:
-        while True:
-            tag, _, name = heapq.heappop(self._tags)
+    def pop(self, now: float, fits: Callable[[T], bool]) -> Waiting[T] | None:
+        popped, skipped = None, []
+        while popped is None and self._tags:
+            place = heapq.heappop(self._tags)
+            tag, _, name = place
             below = self._names[name]
-            if below:
-                break
-            del self._names[name]
-        popped = below.pop(now)
-        self._size -= 1
-        self._virtual = max(self._virtual, tag)
-        if below:
+            if not below:
+                del self._names[name]
+                continue
+            popped = below.pop(now, fits)
+            if popped is None:
+                skipped.append(place)
+                continue
+            self._size -= 1
+            self._virtual = max(self._virtual + popped.cost / len(self._names), tag)
             heapq.heappush(self._tags, (tag + popped.cost, next(self._numbers), name))
-        else:
-            del self._names[name]
+        for place in skipped:
+            heapq.heappush(self._tags, place)
         return popped
 
     def remove(self, waiting: Waiting[T], depth: int) -> None:

@@ -1,15 +1,14 @@
-"""Decides when a review begins while there are more than the gateway can judge: at once, in a turn, or not at all.
+"""Decides when a review begins while there are more than the gateway can judge: at once, in its turn, or not at all.
 
-There is nothing to decide while the event loop keeps up. When an iteration has taken longer than ``_SLICE_SECONDS``,
-the reviews that come next wait in a fair queue (``fair_queue``), and in each iteration a few of them begin. What has
-begun has priority over what waits: an iteration handles all answers of workers that have arrived. So the work that was
-begun is finished at once, however much waits.
+There is nothing to decide while the event loop keeps up and few reviews are in flight. When an iteration has taken
+longer than ``_SLICE_SECONDS``, the reviews that come next wait in a fair queue (``fair_queue``), and in each iteration
+a few of them begin. What has begun has priority over what waits: an iteration handles all answers of workers that have
+arrived. So the work that was begun is finished at once, however much waits. A review also waits while its flow has its
+share of those in flight (``in_flight_shares``).
 
 A review that has waited for ``Limits.wait_seconds``, or for half of its budget, is refused: OVERLOADED, by the
 failurePolicy of each policy. To refuse costs a part of judging. So it is not hurried: a connection carries one review
 at a time, and while that waits its client sends no other.
-
-A review also needs room among those in flight (``in_flight_shares``), from its beginning to its answer.
 """
 
 import asyncio
@@ -38,21 +37,28 @@ write."""
 _COST_BYTES: Final = 32_768
 """A body of so many bytes costs as much again as a small review."""
 
-SHARE_EXCEEDED: Final = Failure(
+_LOOK_SECONDS: Final = 0.02
+"""How often overdue reviews are refused while none of those that wait has its share."""
+
+OVERLOADED: Final = Failure(
     reason=Reason.OVERLOADED,
-    message="the gateway, or the namespace, the API server or the entry of this review, has as many reviews in flight "
-    "as it may (--limit-reviews-in-flight); try again, or add replicas",
-)
-WAITED_TOO_LONG: Final = Failure(
-    reason=Reason.OVERLOADED,
-    message="the gateway gets more reviews than it can judge, and this one has waited too long; try again, or add "
-    "replicas",
+    message="the gateway gets more reviews than it can judge, in all or of this namespace, and this one has waited too "
+    "long; try again, or add replicas",
 )
 
 
 def cost_of(body: bytes) -> float:
     """The cost of a review: 1 for a small one."""
     return 1 + len(body) / _COST_BYTES
+
+
+class _Turn:
+    """The turn of one review: ``future`` is its result."""
+
+    __slots__ = ("flow", "future")
+
+    def __init__(self, flow: Flow, future: "asyncio.Future[Failure | None]") -> None:
+        self.flow, self.future = flow, future
 
 
 class FlowControl:
@@ -66,9 +72,10 @@ class FlowControl:
     def __init__(self, limits: Limits, events: Events) -> None:
         self._limits = limits
         self._events = events
-        self._queue: FairQueue[asyncio.Future[Failure | None]] = FairQueue(limits.reviews_waiting, _TARGET_SECONDS)
+        self._queue: FairQueue[_Turn] = FairQueue(limits.reviews_waiting, _TARGET_SECONDS)
         self._shares = InFlightShares(limits.reviews_in_flight)
-        self._wakes = False
+        self._wakes: asyncio.Handle | None = None
+        self._sleeps = False
 
     @property
     def waiting(self) -> int:
@@ -81,54 +88,68 @@ class FlowControl:
         # uvloop's clock is that of the iteration's beginning.
         return len(self._queue) > 0 or monotonic() - asyncio.get_running_loop().time() > _SLICE_SECONDS
 
-    def begin(self, flow: Flow, ends: float) -> Failure | None:
-        """Begin a review that need not wait (any more). Returns why it is refused; None: it is in flight
-        until ``end``.
-        """
-        if monotonic() >= ends:
-            self._events.count(LIMIT_HITS, "wait_seconds")
-            return WAITED_TOO_LONG
-        if self._shares.acquire(flow):
-            return None
-        self._events.count(LIMIT_HITS, "reviews_in_flight")
-        return SHARE_EXCEEDED
+    def begin(self, flow: Flow, ends: float) -> bool:
+        """Begin a review at once: it is in flight until ``end``. False: it has to wait for its ``turn``."""
+        return not self.is_busy and monotonic() < ends and self._shares.acquire(flow)
 
     def end(self, flow: Flow) -> None:
-        """A review that has begun is answered."""
+        """A review is not in flight any more."""
         self._shares.release(flow)
+        if self._sleeps:
+            self._schedule()
 
     async def turn(self, flow: Flow, cost: float, started: float, ends: float) -> Failure | None:
-        """Wait until the review may begin. Returns why it is refused; None: it may ``begin``."""
-        future: asyncio.Future[Failure | None] = asyncio.get_running_loop().create_future()
+        """Wait until a review begins. Returns why it is refused; None: it is in flight until ``end``."""
+        turn = _Turn(flow, asyncio.get_running_loop().create_future())
         until = started + min(self._limits.wait_seconds, (ends - started) / 2)
-        waiting = Waiting(future, (flow.client, flow.tenant), cost, started, until)
+        waiting = Waiting(turn, (flow.client, flow.tenant), cost, started, until)
         displaced = self._queue.push(waiting)
         if displaced is not None:
-            self._refuse(displaced, "reviews_waiting")
-        if not self._wakes:
-            self._wakes = True
-            asyncio.get_running_loop().call_soon(self._wake)
+            self._refuse(displaced.item, "reviews_waiting")
+        self._schedule()
         try:
-            return await future
+            return await turn.future
         except asyncio.CancelledError:
             self._queue.remove(waiting)
+            if turn.future.done() and not turn.future.cancelled() and turn.future.result() is None:
+                # Its turn had come when its client hung up.
+                self.end(flow)
             raise
 
-    def _wake(self) -> None:
-        """Refuse what cannot wait any longer, and begin what is next; once in each iteration while something waits."""
-        now = monotonic()
-        for waiting in self._queue.overdue(now):
-            self._refuse(waiting, "wait_seconds")
-        left: float = _COST_A_WAKE
-        while left > 0 and (next_ := self._queue.pop(now)) is not None:
-            left -= next_.cost
-            if not next_.item.done():
-                next_.item.set_result(None)
-        self._wakes = len(self._queue) > 0
-        if self._wakes:
-            asyncio.get_running_loop().call_soon(self._wake)
+    def _schedule(self) -> None:
+        """Wake in the next iteration."""
+        if self._wakes is None or self._sleeps:
+            if self._wakes is not None:
+                self._wakes.cancel()
+            self._sleeps = False
+            self._wakes = asyncio.get_running_loop().call_soon(self._wake)
 
-    def _refuse(self, waiting: "Waiting[asyncio.Future[Failure | None]]", limit: str) -> None:
+    def _wake(self) -> None:
+        """Refuse what cannot wait any longer, and begin what is next; once in each iteration while something can."""
+        now = monotonic()
+        self._wakes, self._sleeps = None, False
+        for waiting in self._queue.overdue(now):
+            full = self._shares.is_full(waiting.item.flow)
+            self._refuse(waiting.item, "reviews_in_flight" if full else "wait_seconds")
+        left: float = _COST_A_WAKE
+        while left > 0 and (next_ := self._queue.pop(now, self._fits)) is not None:
+            left -= next_.cost
+            if not next_.item.future.done():
+                self._shares.acquire(next_.item.flow)
+                next_.item.future.set_result(None)
+        if not self._queue:
+            return
+        if left <= 0:
+            self._schedule()
+            return
+        # No flow that waits can have more in flight: what ends next wakes it.
+        self._sleeps = True
+        self._wakes = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._wake)
+
+    def _fits(self, turn: _Turn) -> bool:
+        return not self._shares.is_full(turn.flow)
+
+    def _refuse(self, turn: _Turn, limit: str) -> None:
         self._events.count(LIMIT_HITS, limit)
-        if not waiting.item.done():
-            waiting.item.set_result(WAITED_TOO_LONG)
+        if not turn.future.done():
+            turn.future.set_result(OVERLOADED)

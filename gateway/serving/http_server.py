@@ -267,8 +267,9 @@ class HttpServer:
         flow = Flow(connection.client, tenant_of(body), target.entry or path)
         with self._in_hand(connection, target, body, ends):
             control = self._control
-            overloaded = await control.turn(flow, cost_of(body), started, ends) if control.is_busy else None
-            overloaded = overloaded or control.begin(flow, ends)
+            overloaded = None
+            if not control.begin(flow, ends):
+                overloaded = await control.turn(flow, cost_of(body), started, ends)
             try:
                 trace = self._begin_trace(parent(request))
                 reply = await self._judge(target, body, started, ends, overloaded=overloaded, trace=trace)

@@ -39,14 +39,19 @@ class InFlightShares:
         self.taken = 0
         self._held: tuple[Counter[Hashable], ...] = (Counter(), Counter(), Counter())
 
-    def acquire(self, flow: Flow) -> bool:
-        """Count a review, until ``release``. False: its flow has its share already, or there is no room."""
+    def is_full(self, flow: Flow) -> bool:
+        """Whether a flow has its share already, or there is no room."""
         free = self._total - self.taken
         if free <= 0:
+            return True
+        return any(
+            held[name] >= max(1, times * free) for held, name, times in zip(self._held, flow, _TIMES, strict=True)
+        )
+
+    def acquire(self, flow: Flow) -> bool:
+        """Count a review, until ``release``. False: it is not to be counted, because its flow ``is_full``."""
+        if self.is_full(flow):
             return False
-        for held, name, times in zip(self._held, flow, _TIMES, strict=True):
-            if held[name] >= max(1, times * free):
-                return False
         self.taken += 1
         for held, name in zip(self._held, flow, strict=True):
             held[name] += 1

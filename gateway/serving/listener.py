@@ -11,6 +11,7 @@ listener takes sockets itself and peeks at the first byte before it starts the l
 """
 
 import asyncio
+import itertools
 import socket
 import ssl
 from collections import OrderedDict
@@ -35,6 +36,14 @@ _HANDSHAKES_A_WAKE: Final = 4
 
 _HANDSHAKES_A_WAKE_WHEN_BUSY: Final = 1
 """The same while reviews wait: a tenth of an iteration, so that new connections are served, too."""
+
+_HANDSHAKES_IN_PROGRESS: Final = 64
+_SLOW_SECONDS: Final = 0.25
+"""Handshakes in progress at once: at a round trip of 100 ms 640 a second, about what one core can make. Clients that
+take longer do not keep others away."""
+
+_PAUSE_SECONDS: Final = 0.01
+"""Until the next look while so many are in progress."""
 
 _LOOKS_A_WAKE: Final = 64
 """Connections that are looked at in one iteration; most may be of clients that have gone."""
@@ -86,7 +95,7 @@ class Listener:
         self._source: ConnectionSource | None = None
         self._silent: OrderedDict[_Client, None] = OrderedDict()
         self._ready: OrderedDict[_Client, None] = OrderedDict()
-        self._tasks: OrderedDict[asyncio.Task[None], None] = OrderedDict()
+        self._tasks: OrderedDict[asyncio.Task[None], float] = OrderedDict()
         self._wakes = False
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -177,9 +186,9 @@ class Listener:
 
     def _wake(self) -> None:
         """Begin some handshakes, those of the last clients; once in each iteration while some wait."""
-        left = _HANDSHAKES_A_WAKE_WHEN_BUSY if self._is_busy() else _HANDSHAKES_A_WAKE
+        left = min(_HANDSHAKES_A_WAKE_WHEN_BUSY if self._is_busy() else _HANDSHAKES_A_WAKE, self._room())
         for _ in range(_LOOKS_A_WAKE):
-            if not self._ready or not left:
+            if not self._ready or left <= 0:
                 break
             client, _ = self._ready.popitem()
             if state_of(client.connected).is_open:
@@ -189,12 +198,20 @@ class Listener:
                 client.connected.close()
                 self._events.count(HTTP_REQUESTS_REJECTED, Refusal.HANGUP)
         self._wakes = bool(self._ready)
-        if self._wakes:
+        if self._wakes and self._room() > 0:
             self._loop.call_soon(self._wake)
+        elif self._wakes:
+            self._loop.call_later(_PAUSE_SECONDS, self._wake)
+
+    def _room(self) -> int:
+        """How many more handshakes may be in progress. One that the client does not go on with does not count."""
+        slow = monotonic() - _SLOW_SECONDS
+        recent = itertools.takewhile(lambda begun: begun > slow, reversed(self._tasks.values()))
+        return _HANDSHAKES_IN_PROGRESS - sum(1 for _ in recent)
 
     def _start(self, handling: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(handling)
-        self._tasks[task] = None
+        self._tasks[task] = monotonic()
         task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
 
     async def _refuse(self, connected: socket.socket, peer: str, first: bytes) -> None:

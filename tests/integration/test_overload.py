@@ -13,11 +13,11 @@ VALIDATING = recording("pod-create.1v")
 
 
 async def test_one_review_too_many_goes_to_its_failure_policies(gateway):
-    """Beyond reviews_in_flight a review is OVERLOADED at once: 429 under Fail, and the one in hand is not disturbed."""
+    """A review that waited in vain for its share is OVERLOADED: 429 under Fail; the one in flight is not disturbed."""
     review = Gate()
     async with scripted("judge", review=review) as target:
         known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
-        async with gateway(known, limits=Limits(reviews_in_flight=1)) as served:
+        async with gateway(known, limits=Limits(reviews_in_flight=1, wait_seconds=0.05)) as served:
             first = await served.client()
             first.sendall(message(VALIDATING))
             async with asyncio.timeout(WAIT_SECONDS):
@@ -38,7 +38,7 @@ async def test_an_overloaded_gateway_fails_open_loudly(gateway):
     async with scripted("judge", review=review) as target:
         about = policy("judge", failurePolicy="Ignore")
         known = configuration(source(workers={"scripted": target}, validating=[about]))
-        async with gateway(known, limits=Limits(reviews_in_flight=1)) as served:
+        async with gateway(known, limits=Limits(reviews_in_flight=1, wait_seconds=0.05)) as served:
             first = await served.client()
             first.sendall(message(VALIDATING))
             async with asyncio.timeout(WAIT_SECONDS):
@@ -77,7 +77,7 @@ async def test_a_flood_in_one_namespace_leaves_room_for_others(gateway):
     review = Gate()
     async with scripted("judge", review=review) as target:
         known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
-        async with gateway(known, limits=Limits(reviews_in_flight=8)) as served:
+        async with gateway(known, limits=Limits(reviews_in_flight=8, wait_seconds=0.05)) as served:
             flood = [await served.client() for _ in range(4)]
             for number, client in enumerate(flood):
                 client.sendall(message(VALIDATING))

@@ -137,3 +137,29 @@ def test_flows_that_always_wait_get_the_same(costs, turns):
         found = queue.pop(0.0)
         got[found.item] += found.cost
     assert max(got.values()) - min(got.values()) <= 2 * max(costs)
+
+
+def test_one_review_at_a_time_does_not_starve_a_backlog():
+    """A name that always comes back before the next turn gets half of them."""
+    queue = FairQueue(1000, TARGET)
+    for _ in range(100):
+        queue.push(waiting("backlog", "server", "backlog"))
+    turns = Counter()
+    for _ in range(50):
+        queue.push(waiting("single", "server", "single"))
+        turns[popped(queue)] += 1
+        if turns["single"] + turns["backlog"] < 2:
+            continue
+        turns[popped(queue)] += 1
+    assert abs(turns["single"] - turns["backlog"]) <= 2
+
+
+def test_a_thousand_names_leave_no_state():
+    """Also where something else waits all the time."""
+    queue = FairQueue(1000, TARGET)
+    for number in range(1000):
+        queue.push(waiting(number, "server", number))
+        queue.push(waiting("other", "server", "always"))
+        popped(queue)
+        popped(queue)
+    assert len(queue._root._names["server"]._names) < 10

@@ -3,12 +3,13 @@
 import asyncio
 from time import monotonic
 
-from gateway.serving.flow_control import SHARE_EXCEEDED, WAITED_TOO_LONG, FlowControl
+from gateway.serving.flow_control import OVERLOADED, FlowControl
 from gateway.serving.in_flight_shares import Flow
 from gateway.serving.limits import Limits
 from gateway.telemetry.events import NoEvents
 
 FLOW = Flow("server", "namespace", "entry")
+OTHER = Flow("server", "other", "entry")
 
 
 class Counted(NoEvents):
@@ -24,72 +25,105 @@ def control(**limits):
     return FlowControl(Limits(**limits), events), events
 
 
+def begin(flows, flow=FLOW, since=None):
+    """A task that waits for the turn of a review that arrived just now, or then."""
+    now = monotonic() if since is None else since
+    return asyncio.create_task(flows.turn(flow, 1.0, now, now + 20))
+
+
 async def test_an_idle_gateway_lets_nothing_wait():
     """A loop whose iterations are short is not busy."""
     flows, _ = control()
     await asyncio.sleep(0)
-    assert not flows.is_busy
-    assert flows.begin(FLOW, monotonic() + 5) is None
+    assert flows.begin(FLOW, monotonic() + 5)
     flows.end(FLOW)
+    assert flows.waiting == 0
 
 
 async def test_a_review_whose_time_is_over_does_not_begin():
     """It is refused, and takes no room."""
     flows, events = control(reviews_in_flight=1)
-    assert flows.begin(FLOW, monotonic() - 0.001) is WAITED_TOO_LONG
-    assert flows.begin(FLOW, monotonic() + 5) is None
-    assert flows.begin(FLOW, monotonic() + 5) is SHARE_EXCEEDED
-    assert events.limits == ["wait_seconds", "reviews_in_flight"]
+    now = monotonic()
+    assert not flows.begin(FLOW, now)
+    assert await flows.turn(FLOW, 1.0, now - 1, now) is OVERLOADED
+    assert flows.begin(FLOW, now + 5)
+    assert events.limits == ["wait_seconds"]
 
 
 async def test_a_few_begin_in_each_iteration_and_the_rest_waits():
     """One flood does not delay the loop, and a review of another namespace is not behind it."""
     flows, _ = control()
-    now, begun = monotonic(), []
+    begun = []
 
-    async def review(name, tenant):
-        assert await flows.turn(Flow("server", tenant, "entry"), 1.0, now, now + 20) is None
+    async def review(name, flow):
+        assert await begin(flows, flow) is None
         begun.append(name)
 
-    tasks = [asyncio.create_task(review(number, "flood")) for number in range(100)]
-    tasks.append(asyncio.create_task(review("innocent", "other")))
+    tasks = [asyncio.create_task(review(number, FLOW)) for number in range(100)]
+    tasks.append(asyncio.create_task(review("innocent", OTHER)))
     while not begun:  # noqa: ASYNC110 - it is the iterations that count
         await asyncio.sleep(0)
-    assert flows.is_busy
     assert "innocent" in begun
     assert len(begun) <= 16
     assert flows.waiting >= 101 - 3 * 16
+    assert not flows.begin(OTHER, monotonic() + 5)
     await asyncio.gather(*tasks)
     assert flows.waiting == 0
 
 
 async def test_a_review_that_waited_too_long_is_refused():
-    """Half of its budget, or two seconds: what is left is too little, or its client has better things to do."""
+    """Half of its budget, or two seconds."""
     flows, events = control()
     now = monotonic()
-    assert await flows.turn(FLOW, 1.0, now - 0.6, now + 0.4) is WAITED_TOO_LONG
-    assert await flows.turn(FLOW, 1.0, now - 2.1, now + 20) is WAITED_TOO_LONG
-    assert await flows.turn(FLOW, 1.0, now - 1.0, now + 20) is None
+    assert await flows.turn(FLOW, 1.0, now - 0.6, now + 0.4) is OVERLOADED
+    assert await begin(flows, since=now - 2.1) is OVERLOADED
+    assert await begin(flows, since=now - 1.0) is None
     assert events.limits == ["wait_seconds"] * 2
+
+
+async def test_a_review_waits_for_its_share_and_others_do_not():
+    """A namespace with its share in flight has its next review begin when one of them is answered."""
+    flows, _ = control(reviews_in_flight=4)
+    assert [flows.begin(FLOW, monotonic() + 5) for _ in range(3)] == [True, True, False]
+    waits = begin(flows)
+    assert await begin(flows, OTHER) is None
+    assert not waits.done()
+    flows.end(FLOW)
+    flows.end(OTHER)
+    assert await waits is None
+    assert flows.waiting == 0
+
+
+async def test_a_review_that_waited_in_vain_for_its_share_is_refused():
+    """The reason counts as the limit of reviews in flight."""
+    flows, events = control(reviews_in_flight=1)
+    assert flows.begin(FLOW, monotonic() + 5)
+    assert await begin(flows, since=monotonic() - 1.99) is OVERLOADED
+    assert events.limits == ["reviews_in_flight"]
 
 
 async def test_a_full_queue_refuses_the_flood():
     """What comes is not what is refused."""
     flows, events = control(reviews_waiting=3)
-    now = monotonic()
-    turns = [asyncio.create_task(flows.turn(FLOW, 1.0, now, now + 20)) for _ in range(3)]
-    turns.append(asyncio.create_task(flows.turn(Flow("server", "other", "entry"), 1.0, now, now + 20)))
-    assert await asyncio.gather(*turns) == [WAITED_TOO_LONG, None, None, None]
+    turns = [begin(flows) for _ in range(3)]
+    turns.append(begin(flows, OTHER))
+    assert await asyncio.gather(*turns) == [OVERLOADED, None, None, None]
     assert events.limits == ["reviews_waiting"]
 
 
-async def test_a_client_that_hangs_up_leaves_the_queue():
-    """Nothing waits for it any more."""
-    flows, _ = control()
-    now = monotonic()
-    first = asyncio.create_task(flows.turn(FLOW, 1.0, now, now + 20))
-    second = asyncio.create_task(flows.turn(FLOW, 1.0, now, now + 20))
+async def test_a_client_that_hangs_up_leaves_no_trace():
+    """Nothing waits for it any more; and if its turn had just come, it is not in flight."""
+    flows, _ = control(reviews_in_flight=2)
+    first, second = begin(flows), begin(flows, OTHER)
     await asyncio.sleep(0)
     first.cancel()
     assert await second is None
+    flows.end(OTHER)
+    third = begin(flows)
+    await asyncio.sleep(0)
+    assert flows.waiting == 1
+    await asyncio.sleep(0)
     assert flows.waiting == 0
+    third.cancel()
+    await asyncio.gather(third, return_exceptions=True)
+    assert flows._shares.taken == 0

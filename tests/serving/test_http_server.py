@@ -400,7 +400,7 @@ def test_reviews_beyond_the_limit_are_judged_as_overloaded(serve):
             return HttpReply(status=200, body=b"too many")
         return await waiting(target, body, started, ends, overloaded=overloaded, trace=trace)
 
-    served = serve(judge, reviews_in_flight=1)
+    served = serve(judge, reviews_in_flight=1, wait_seconds=0.05)
     first = served.tls()
     first.sendall(post_head("Content-Length: 2") + b"{}")
     assert waiting.begun.wait(20)

@@ -29,7 +29,7 @@ from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.reasons import Reason
-from gateway.serving.flow_control import SHARE_EXCEEDED
+from gateway.serving.flow_control import OVERLOADED
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.reload_report import Report
 from gateway.serving.review_handler import ReviewHandler
@@ -122,7 +122,7 @@ class HostileGateway:
             self._body(),
             now,
             now + self.random.choice((10.0, 10.0, 10.0, -1.0)),
-            overloaded=None if self.random.random() > 0.01 else SHARE_EXCEEDED,
+            overloaded=None if self.random.random() > 0.01 else OVERLOADED,
             trace=TraceContext(traceparent=f"00-{trace_id:032x}-{span_id:016x}-01"),
         )
 
