@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import socket
+import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from tests.e2e.client import Client, eventually
 from tests.e2e.cluster import prepare
 from tests.e2e.objects import pod
 from tests.e2e.worker_process import WorkerProcess
+from tests.integration.process import Lines
 from tests.integration.running import policy
 from tests.otlp_receiver import otlp_grpc
 from tests.workers.commands import SAMPLES, command
@@ -18,15 +22,48 @@ from tests.workers.commands import SAMPLES, command
 pytestmark = pytest.mark.e2e
 
 EXPORTING = Path(__file__).parent / "exporting.py"
+COLLECTOR = Path(__file__).parents[2] / "deploy/demo/collector/bin/collector"
 CALL = "admission.worker.v1.Worker/Review"
 
 
-@pytest.fixture(scope="module")
-def received():
-    """The OTLP receiver, of all processes of the trace."""
+@pytest.fixture(scope="module", params=["receiver", "collector"])
+def received(request, tmp_path_factory):
+    """The OTLP receiver of all processes of the trace; they export to it, or to OpenTelemetry's collector before it."""
     with otlp_grpc() as (url, receiver):
-        receiver.url = url
-        yield receiver
+        if request.param == "receiver":
+            receiver.url = url
+            yield receiver
+        else:
+            with collector(url, tmp_path_factory.mktemp("collector")) as receiver.url:
+                yield receiver
+
+
+@contextmanager
+def collector(receiver, folder):
+    """The collector that deploy/demo builds, which passes on what it gets; its URL."""
+    assert COLLECTOR.exists(), f"{COLLECTOR} is not there: build it with `make build-collector`"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = "{}:{}".format(*free.getsockname())
+    exporter = {"endpoint": receiver.removeprefix("http://"), "tls": {"insecure": True}}
+    known = {
+        "receivers": {"otlp": {"protocols": {"grpc": {"endpoint": address}}}},
+        "processors": {"batch": {"timeout": "100ms"}},
+        "exporters": {"otlp": exporter},
+        "service": {
+            "telemetry": {"metrics": {"level": "none"}},
+            "pipelines": {"traces": {"receivers": ["otlp"], "processors": ["batch"], "exporters": ["otlp"]}},
+        },
+    }
+    (folder / "collector.yaml").write_text(json.dumps(known))
+    process = subprocess.Popen([COLLECTOR, f"--config={folder / 'collector.yaml'}"], stderr=subprocess.PIPE)
+    log = Lines(process.stderr)
+    try:
+        assert log.find(lambda line: "Everything is ready" in line), log.all()
+        yield f"http://{address}"
+    finally:
+        process.terminate()
+        process.wait()
 
 
 @pytest.fixture(scope="module")
