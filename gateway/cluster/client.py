@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import aiohttp
 import msgspec
+from yaml import MarkedYAMLError, YAMLError
 
 from gateway.cluster.errors import ApiError, KubeconfigError
 from gateway.extras import NEEDS_CLUSTER_EXTRA
@@ -258,10 +259,17 @@ async def _load(settings: Any, kubeconfig: Path | None) -> None:
             await config.load_kube_config(
                 config_file=str(kubeconfig), client_configuration=settings, persist_config=False
             )
-    except (config.ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+    except (config.ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, YAMLError) as error:
         where = "the pod's service account" if kubeconfig is None else f"the kubeconfig file {kubeconfig}"
         advice = "set --kubeconfig outside of a cluster" if kubeconfig is None else "check that kubectl can use it"
-        raise KubeconfigError(f"Kubernetes API: {where}: {error}; {advice}") from error
+        raise KubeconfigError(f"Kubernetes API: {where}: {_why(error)}; {advice}") from error
+
+
+def _why(error: Exception) -> str:
+    """What is wrong with a kubeconfig; not the line where YAML ends, which may be a token."""
+    if not isinstance(error, MarkedYAMLError):
+        return "no YAML" if isinstance(error, YAMLError) else str(error)
+    return f"no YAML: {error.problem}" + (f" in line {error.problem_mark.line + 1}" if error.problem_mark else "")
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
