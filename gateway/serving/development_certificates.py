@@ -167,7 +167,9 @@ def _is_good_server(
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
     """Lock the directory, created if it is missing, against other processes that make certificates in it."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for missing in reversed([each for each in (directory, *directory.parents) if not each.exists()]):
+        # Not by parents=True, which gives the others what the umask leaves: who can write one replaces the keys.
+        missing.mkdir(mode=0o700, exist_ok=True)
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
