@@ -34,6 +34,11 @@ _OPEN_TO_ALL: Final = (
     "--basic-auth-file or --path-secret-file, and kube-apiserver's credentials (docs/operate.md, Who may call)"
 )
 
+_HEALTH_ONLY: Final = (
+    "other machines read /livez, /readyz and /metrics only; for /explain, /ui/ and /purge from there, set "
+    "--admin-token-file"
+)
+
 
 class AccessControl:
     """Who may call one gateway. ``files`` are those of the credentials, ``clients`` and ``admin`` check requests.
@@ -57,10 +62,12 @@ class AccessControl:
         self.admin = AdminAccess(admin)
         self.files = CredentialFiles([*files, *([] if admin is None else [admin])], events)
 
-    def warn(self, host: str) -> None:
-        """Log a warning if everything that reaches this address may call."""
+    def warn(self, host: str, admin_host: str) -> None:
+        """Log a warning if everything that reaches ``host`` may call, and what others read at ``admin_host``."""
         if not self.clients.required and not is_loopback(host):
             _LOG.warning("clients need no credentials", address=host, why=_OPEN_TO_ALL)
+        if not self.admin.has_tokens and not is_loopback(admin_host):
+            _LOG.info("the admin listener has no tokens", address=admin_host, why=_HEALTH_ONLY)
 
 
 class AdminAccess:
@@ -68,6 +75,7 @@ class AdminAccess:
 
     def __init__(self, tokens: CredentialFile | None = None) -> None:
         self._tokens = tokens
+        self.has_tokens = tokens is not None
 
     def require(self, request: web.BaseRequest, path: str) -> None:
         """Raise Refused unless the client may call this page."""

@@ -290,7 +290,7 @@ class Gateway:
             self._be_ready()
         else:
             self._services.start(front)
-        self._access.warn(front[0])
+        self._access.warn(front[0], admin[0])
         watches = [
             self.cache.watch(interval),
             self._access.files.watch(interval),

@@ -114,6 +114,24 @@ def test_a_client_of_this_machine_that_is_refused_reads_why(fields, named):
 def test_listening_off_loopback_without_credentials_is_warned_of(tmp_path, logs, host, field, warned):
     """The warning has what to do."""
     (tmp_path / "tokens").write_text("one")
-    AccessControl(Settings(**({field: tmp_path / "tokens"} if field else {})), Metrics()).warn(host)
+    AccessControl(Settings(**({field: tmp_path / "tokens"} if field else {})), Metrics()).warn(host, "127.0.0.1")
     assert [each["event"] for each in logs] == (["clients need no credentials"] if warned else [])
     assert not warned or "set --client-ca, --bearer-token-file" in logs[0]["why"]
+
+
+@pytest.mark.parametrize(
+    ("host", "field", "said"),
+    [
+        ("127.0.0.1", None, False),
+        ("::1", None, False),
+        ("0.0.0.0", None, True),  # noqa: S104 - not listened on
+        ("10.0.0.1", None, True),
+        ("10.0.0.1", "admin_token_file", False),
+    ],
+)
+def test_an_admin_listener_off_loopback_without_tokens_says_what_is_open(tmp_path, logs, host, field, said):
+    """Health and metrics; the rest needs tokens."""
+    (tmp_path / "tokens").write_text("one")
+    AccessControl(Settings(**({field: tmp_path / "tokens"} if field else {})), Metrics()).warn("127.0.0.1", host)
+    assert [each["event"] for each in logs] == (["the admin listener has no tokens"] if said else [])
+    assert not said or "/livez, /readyz and /metrics only" in logs[0]["why"]
