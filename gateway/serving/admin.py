@@ -9,8 +9,9 @@ The format is that of Kubernetes' components: ``ok``; with ``?verbose``, or if a
 (``[+]config ok: the last good one ...``). Warnings (``[!]mutating policy ... fails``) need an operator's attention,
 but do not make the gateway unready.
 
-``/livez`` passes while the process runs its event loop. Readiness "depends on configuration and certificates, never on
-workers, Redis or the collector": an unready gateway gets no traffic, whereas the failurePolicy covers a lost worker.
+``/livez`` passes while the process runs its event loop: ``liveness``. Readiness "depends on configuration and
+certificates, never on workers, Redis or the collector": an unready gateway gets no traffic, whereas the failurePolicy
+covers a lost worker.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from gateway.serving.acceptor import ConnectionSource, listening_sockets
 from gateway.serving.access import DASHBOARD, AdminAccess, ParentAccess
 from gateway.serving.connection import Connection, Connections
 from gateway.serving.limits import Limits
+from gateway.serving.liveness import HEARTBEAT_SECONDS, Heartbeat, LivenessThread, liveness
 from gateway.serving.metrics_page import PATH as METRICS
 from gateway.serving.metrics_page import MetricsPage, WrittenMetrics
 from gateway.serving.refusals import SERVER, Refusal, Refused, answer, quote
@@ -61,8 +63,6 @@ class Dashboard(Protocol):
         """End the answers that have no end of their own."""
 
 
-_ALIVE: Final = (Check("ping"),)
-
 _OPEN: Final = ("/livez", "/readyz", METRICS)
 """The pages that every client may read."""
 
@@ -91,7 +91,9 @@ class AdminListener:
         self._limits = limits or Limits()
         self._metrics = MetricsPage(metrics, self._limits)
         self._connections: Connections | None = None
-        self._servers: list[asyncio.Server] = []
+        self._heartbeat = Heartbeat()
+        self._heartbeat_timer: asyncio.Handle | None = None
+        self._liveness: LivenessThread | None = None
         self._source: ConnectionSource | None = None
         self._tasks: set[asyncio.Task[object]] = set()
 
@@ -113,16 +115,25 @@ class AdminListener:
             self._access, self._source = ParentAccess(), source
             self._pages = {**self._pages, **parent_pages}
             return await source.open(self._take)
-        loop = asyncio.get_running_loop()
         sockets = await listening_sockets(host, port, self._limits.backlog)
         name = sockets[0].getsockname()
-        self._servers = [await loop.create_server(self._connections, sock=listening) for listening in sockets]
+        self._record_heartbeat()
+        self._liveness = LivenessThread(
+            sockets, self._take, self._heartbeat, asyncio.get_running_loop(), self._limits.heartbeat_seconds
+        )
+        self._liveness.start()
         return name[0], name[1]
+
+    def _record_heartbeat(self) -> None:
+        self._heartbeat.record()
+        self._heartbeat_timer = asyncio.get_running_loop().call_later(HEARTBEAT_SECONDS, self._record_heartbeat)
 
     async def stop(self) -> None:
         """Stop listening, and close all connections."""
-        for server in self._servers:
-            server.close()
+        if self._liveness is not None:
+            self._liveness.stop()
+        if self._heartbeat_timer is not None:
+            self._heartbeat_timer.cancel()
         if self._dashboard is not None:
             self._dashboard.stop()
         if self._source is not None:
@@ -180,7 +191,8 @@ class AdminListener:
         return self._health[path](verbose="verbose" in request.rel_url.query)
 
     def _livez(self, *, verbose: bool) -> web.Response:
-        return _health("livez", _ALIVE, (), verbose=verbose)
+        # On a connection that is kept. The loop runs: it has just come here.
+        return _page(*liveness(None, is_verbose=verbose))
 
     def _readyz(self, *, verbose: bool) -> web.Response:
         return _health("readyz", tuple(self._checks()), self._warnings(), verbose=verbose)

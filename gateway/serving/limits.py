@@ -121,6 +121,10 @@ class Limits(Bounds):
     memory budget; by default 1,048,576, two and a half of the largest that are read, and 94 MB. A full garbage
     collection takes 40 ns for each: 42 ms. So more are never alive, however large the budget is."""
 
+    heartbeat_seconds: float = 10.0
+    """How long the event loop may stand still until ``/livez`` fails: longer than any work, and soon enough that the
+    kubelet, which asks three times, restarts the container within a minute."""
+
     scrapes: int = 4
     """Answers with metrics that are written at the same time; another request gets 503. Two Prometheus servers, each
     with one scrape after a timeout still unread. A page of two thousand policies has 8 MB."""

@@ -28,8 +28,9 @@ from gateway.telemetry.table import (
 
 _PROC: Final = Path("/proc/self")
 
-_LAG_SECONDS: Final = 0.5
-"""Seconds between two samples. One costs some 20 µs, so that a process at rest stays at rest."""
+_LAG_SECONDS: Final = 0.05
+"""Seconds between two samples: a call that holds the loop for longer is seen by at least one. One costs some 20 µs, so
+that a process at rest stays at rest."""
 
 _START_FIELD: Final = 19
 """Index of ``starttime`` among the fields of /proc/PID/stat that follow the command (proc(5): field 22)."""

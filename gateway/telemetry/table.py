@@ -424,7 +424,8 @@ BUILD_INFO: Final = _gauge(
 )
 EVENT_LOOP_LAG: Final = _histogram(
     "event_loop_lag_seconds",
-    "By how much a timer of the event loop is late, sampled twice a second: every review waits as long.",
+    "By how much a timer of the event loop is late, sampled 20 times a second: every review waits as long. A call that "
+    "holds the loop for longer than 50 ms is seen.",
     buckets=LAG_BUCKETS,
 )
 PROCESS_CPU: Final = _of_process(Kind.COUNTER, "process_cpu_seconds_total", "User and system CPU time.")

@@ -77,7 +77,7 @@ def admin(loop):
     [
         ("/livez", "ok\n"),
         ("/readyz", "ok\n"),
-        ("/livez?verbose", "[+]ping ok\nlivez check passed\n"),
+        ("/livez?verbose", "[+]heartbeat ok\nlivez check passed\n"),
         ("/readyz?verbose", "[+]config ok\n[+]certificates ok\nreadyz check passed\n"),
         ("/readyz?verbose=true", "[+]config ok\n[+]certificates ok\nreadyz check passed\n"),
     ],

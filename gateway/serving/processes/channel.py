@@ -13,6 +13,7 @@
     ``r``          it serves: connections for reviews may follow
     ``k``          it has taken the connection that came first of those not taken yet; nothing was read from it before
     ``q``          it takes no more connections
+    ``h``          its event loop runs: twice a second, while it serves
     =============  =================================================================================================
 
 Each message is one byte. The end of the stream means that the other side is gone. A process that loses its parent
@@ -28,6 +29,7 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.serving.acceptor import Take
+from gateway.serving.liveness import HEARTBEAT_SECONDS
 
 CONNECTION: Final = b"c"
 ADMIN: Final = b"a"
@@ -35,6 +37,7 @@ ADMIN: Final = b"a"
 READY: Final = b"r"
 TAKEN: Final = b"k"
 CLOSED: Final = b"q"
+HEARTBEAT: Final = b"h"
 
 VARIABLE: Final = "_ADMISSION_GATEWAY_PROCESS"
 """The variable in which the parent passes on ``ProcessIdentity``."""
@@ -107,8 +110,13 @@ class ProcessChannel:
             self._loop.remove_reader(self._socket.fileno())
 
     def ready(self) -> None:
-        """Report that the gateway serves."""
+        """Report that the gateway serves, and from now on that its loop runs."""
         self.send(READY)
+        self._send_heartbeat()
+
+    def _send_heartbeat(self) -> None:
+        self.send(HEARTBEAT)
+        self._loop.call_later(HEARTBEAT_SECONDS, self._send_heartbeat)
 
     def send(self, message: bytes) -> None:
         """Send a message to the parent. One that is gone is noticed by the reader."""

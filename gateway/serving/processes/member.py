@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.hooks.execution.exit_wait import exited
+from gateway.serving.liveness import Heartbeat
 from gateway.serving.processes.channel import ADMIN, CLOSED, CONNECTION, READY, TAKEN, VARIABLE, ProcessIdentity
 
 MOST_PENDING: Final = 8
@@ -47,6 +48,8 @@ class Member:
         """When it was given the last connection: a number that grows."""
         self.is_ready = False
         self.is_closed = False
+        self.heartbeat = Heartbeat()
+        """Of its event loop, since it serves."""
         self.ready = asyncio.Event()
         """Set when it serves, or has ended."""
         self._changed = changed
@@ -149,6 +152,7 @@ class Member:
         return bool(messages)
 
     def _handle(self, message: bytes) -> None:
+        self.heartbeat.record()
         if message == TAKEN:
             self.pending.popleft()[0].close()
         elif message == CLOSED:

@@ -3,7 +3,7 @@
     ====================  ============================================================================================
     page                  answer
     ====================  ============================================================================================
-    ``/livez``            whether all processes that serve answer
+    ``/livez``            whether the event loops of all processes that serve run: by their heartbeats, none is asked
     ``/readyz``           ``health``
     ``/metrics``          ``gateway.telemetry.merged``
     ``/purge``            all purge; an answer other than 200 is that of the gateway
@@ -28,6 +28,7 @@ from gateway.serving import web
 from gateway.serving.access import DASHBOARD
 from gateway.serving.dashboard.policy_statistics import added_up
 from gateway.serving.explain import FINDINGS, ExplainPage, OtherFindings
+from gateway.serving.liveness import liveness
 from gateway.serving.processes.health import combined
 from gateway.serving.processes.member import Member
 from gateway.serving.processes.metrics import PodMetrics
@@ -64,21 +65,32 @@ class Pages:
         processes: the present state of them.
         metrics: of all processes.
         redis_is_shared: whether every process reaches the decisions of all replicas.
+        heartbeat_seconds: how long the event loop of a process may stand still.
     """
 
-    def __init__(self, processes: Callable[[], Processes], metrics: PodMetrics, *, redis_is_shared: bool) -> None:
+    def __init__(
+        self,
+        processes: Callable[[], Processes],
+        metrics: PodMetrics,
+        *,
+        redis_is_shared: bool,
+        heartbeat_seconds: float,
+    ) -> None:
+        self._heartbeat_seconds = heartbeat_seconds
         self._processes = processes
         self._metrics = metrics
         self._redis_is_shared = redis_is_shared
         self._explain = ExplainPage(DecisionMemory(1, 1), [self._find])
 
     async def livez(self, given: web.BaseRequest) -> web.StreamResponse:
-        """Whether all processes that serve answer."""
-        found = await _every(self._processes().serving, "GET", "/livez")
-        problems = {number: each for number, each in found.items() if isinstance(each, Unanswered)}
-        hung = [f"[-]process {number} failed: {each}\n" for number, each in problems.items()]
-        text = "".join(hung) or "[+]ping ok\n"
-        return _health(given, not hung, f"{text}livez check {'failed' if hung else 'passed'}\n")
+        """Whether the event loops of all processes that serve run."""
+        problems = (
+            f"process {member.number}: {problem}"
+            for member in self._processes().serving
+            if (problem := member.heartbeat.problem(self._heartbeat_seconds)) is not None
+        )
+        status, body = liveness("; ".join(problems) or None, is_verbose="verbose" in given.rel_url.query)
+        return _page(status, body)
 
     async def readyz(self, given: web.BaseRequest) -> web.StreamResponse:
         """See ``health``."""

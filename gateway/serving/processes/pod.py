@@ -83,6 +83,7 @@ class Pod:
             self._state,
             self._metrics,
             redis_is_shared=bool(settings.redis) and settings.seal_key_file is not None,
+            heartbeat_seconds=settings.limits.heartbeat_seconds,
         )
         self._admin = PodAdminListener(pages, AdminAccess(file), settings.limits)
 
