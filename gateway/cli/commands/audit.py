@@ -17,16 +17,17 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @hooks_options
 @option("--cluster-policies", is_flag=True, help="Also the policies and workers that are objects in the cluster.")
 @option("--kubeconfig", type=_FILE, help="The cluster, by this kubeconfig file. Default: the pod's service account.")
-@option("--policy", multiple=True, metavar="NAME", help="Only this policy, or CONFIGURATION/NAME; repeatable.")
-@option("--namespace", multiple=True, help="Only objects in this namespace; repeatable.")
+# No environment variables: what is chosen is chosen for one audit.
+@click.option("--policy", multiple=True, metavar="NAME", help="Only this policy, or CONFIGURATION/NAME; repeatable.")
+@click.option("--namespace", multiple=True, help="Only objects in this namespace; repeatable.")
 @option("--exclude-namespace", multiple=True, help="Not the objects in this namespace; repeatable, as for render.")
-@option(
+@click.option(
     "--unjudged-from",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="LOG",
     help="Only what was admitted unjudged, by this log of gateways or of kube-apiserver's audit; - is standard input.",
 )
-@option("--state", type=_FILE, help="Keeps after each page where the audit is, and goes on from there.")
+@click.option("--state", type=_FILE, help="Keeps after each page where the audit is, and goes on from there.")
 @option("--rate", type=SECONDS, default=20.0, metavar="NUMBER", help="Maximum objects per second; 0: no maximum.")
 @reaching_options
 @option("--worker-startup-timeout", type=SECONDS, default=15.0, help="Maximum seconds to wait for the workers.")
