@@ -69,6 +69,10 @@ class Budget(Struct, eq=False):
         """The budget ended before the policy's turn."""
         return self._exhausted("before the policy was called")
 
+    def before_applied(self) -> Failure:
+        """The budget ended while the policy's change was applied."""
+        return self._exhausted("before the policy's large change was applied")
+
     def _exhausted(self, when: str) -> Failure:
         return Failure(
             reason=Reason.BUDGET_EXHAUSTED,

@@ -26,13 +26,15 @@ A policy's **turn**: match the current object; look up missing facts; call the p
 * A policy in mode warn or audit is called like any other, but its answer has no effect: it refuses nothing, changes
   nothing (what it would change is recorded), marks no policy for reinvocation, and does not end the chain.
 * A policy with an entry of its own is called without matching: the API server has matched it.
+* A large change is applied in slices: a Step whose ``wake_at`` is now lets the driver serve others before the next one.
+  If the budget ends before the last slice, the turn is a failure ``BUDGET_EXHAUSTED``.
 
 Events come one at a time: ``start``, then ``answered``, ``fallback``, ``found``, ``expired``, ``abandoned`` or
 ``broken`` in any order. An event about a call or lookup that the engine has given up is legal and changes nothing,
 because the driver cannot always cancel in time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -126,6 +128,8 @@ class Engine:
         self.ledger = TimeLedger(read=read)
         """When each stage ended; the driver and its caller write down those that the engine does not see."""
         self._finished = False
+        # What is under way in slices, and the turn that it ends; None: the decision.
+        self._work: tuple[Generator[None, None, None], PolicyInvocation | None] | None = None
         self._state = ReviewState(request, plan, limits)
         self._object = self._state.object
         self._chain = PolicyChain(plan, self._budget, self._state)
@@ -189,11 +193,13 @@ class Engine:
             self._settle(result, now)
         for invocation, lookup in self._lookups.expired(now):
             self._fail_or_skip(invocation, self._budget.lookup_timeout(invocation, lookup), now)
+        self._work_on(now)
         return self._concluded(now)
 
     def abandoned(self) -> Step:
         """The API server has closed the request: no decision is needed."""
         self._finished = True
+        self._work = None
         self._give_up()
         return self._flush(None, None)
 
@@ -202,6 +208,7 @@ class Engine:
         if self._finished:
             return self._flush(None, None)
         failure = Failure(reason=Reason.INTERNAL, message=message)
+        self._work = None
         self._give_up()
         for invocation in list(self._chain.active):
             self._fail(invocation, failure, now)
@@ -217,6 +224,10 @@ class Engine:
             self._begin_turns(now)
         if self._finished:
             return self._flush(None, None)
+        if not self._chain.active and self._work is None and not self._state.stopped:
+            self._begin(self._object.conclude(), None)
+        if self._work is not None:
+            return self._flush(None, now)
         if not self._chain.active:
             return self._flush(self._decide(now), None)
         prefetched = self._tracker.wake_at() if self._prefetch is not None else None
@@ -309,9 +320,28 @@ class Engine:
         self._settle(InvocationResult(invocation=invocation, answer=failure, origin=NO_CALL), now)
 
     def _settle(self, result: InvocationResult, now: float) -> None:
-        self._state.settle(result, now)
+        self._begin(self._state.settle(result, now), result.invocation)
+
+    def _begin(self, work: Generator[None, None, None], invocation: PolicyInvocation | None) -> None:
+        """Do the first slice of some work, which mostly is all. ``invocation``: the turn that ends with it."""
+        self._work = None
+        for _ in work:
+            self._work = work, invocation
+            return
         # Only now: if applying a change raises, ``broken`` must find this turn among the active ones.
-        self._end(result.invocation)
+        if invocation is not None:
+            self._end(invocation)
+
+    def _work_on(self, now: float) -> None:
+        """Do the next slice of the work under way."""
+        if self._work is None:
+            return
+        work, invocation = self._work
+        if invocation is not None and self._budget.over(now):
+            work.close()
+            self._fail(invocation, self._budget.before_applied(), now)
+        else:
+            self._begin(work, invocation)
 
     def _end(self, invocation: PolicyInvocation) -> None:
         self._chain.end(invocation)

@@ -5,10 +5,15 @@ change that does not apply, or that is outside the policy's scope, is a failure,
 
 * the change may neither read nor replace what the policy's inputs do not include (``visibility``);
 * the change may only write the fields that the policy may write (``writes``), whatever the form of the change.
+
+The work is bounded, for each change (``PatchLimits``, ``Steps``) and for all of a review. What is done with a large
+change is a generator that yields between the parts, none of which takes longer than some 50 ms.
 """
 
+from collections.abc import Generator
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from gateway.engine.plan import Member
@@ -22,6 +27,7 @@ from gateway.patching.limits import PatchLimits
 from gateway.patching.merging import apply_merge_patch, merged_unlike
 from gateway.patching.metadata import object_fault
 from gateway.patching.replacement import apply_object
+from gateway.patching.steps import STEPS, Steps
 from gateway.patching.write_check import out_of_scope
 from gateway.reasons import Reason
 from gateway.review.request import Request, UnreadError
@@ -36,11 +42,27 @@ _NO_CHANGE: Final = {
 }
 
 
+_encode: Final = msgspec.json.Encoder().encode
+
+_LARGE: Final = 16_384
+"""Bytes of a change that is large: a smaller one takes some 2 ms in all."""
+
+_HEAVY: Final = STEPS // 10
+"""Steps of a difference that is heavy, some 5 ms; and those that each change has, whatever the changes before took."""
+
+_REVIEW_STEPS: Final = 5 * STEPS
+"""Steps of the differences of all changes of one review, some 0.3 s. Twenty policies with a thousand operations each
+need a third."""
+
+
 class AppliedChange(Struct, frozen=True, kw_only=True):
-    """The object after a change, and the difference; no operations if nothing changed."""
+    """The object after a change, and the difference; no operations if nothing changed. ``large``: what is done with it
+    takes long.
+    """
 
     after: Any
     operations: tuple[Operation, ...]
+    large: bool = False
 
 
 class ObjectState(Struct, eq=False):
@@ -57,6 +79,9 @@ class ObjectState(Struct, eq=False):
     _patch: tuple[Operation, ...] | None = ()
     _field_ownership: FieldOwnership | None = None
     _unrecorded: list[tuple[int, int, AppliedChange]] = []
+    _fields: tuple[ChangedField, ...] | None = None
+    _steps: int = _REVIEW_STEPS
+    _large: bool = False
 
     @property
     def patch(self) -> tuple[Operation, ...]:
@@ -69,19 +94,23 @@ class ObjectState(Struct, eq=False):
         """The current object."""
         return self._request.object if self.after is None else self.after
 
-    def preview(self, change: Change, member: Member) -> AppliedChange | Failure:
-        """The object after this policy's change, without committing it."""
+    def preview(self, change: Change, member: Member) -> Generator[None, None, AppliedChange | Failure]:
+        """The object after this policy's change, without committing it. Yields while it works on a large change."""
         scope = Scope(
             visibility=member.inputs.object,
             writes=member.writes,
             sub_resource=self._request.sub_resource,
             limits=self._limits,
+            steps=Steps(min(STEPS, max(_HEAVY, self._steps))),
         )
         try:
             before = self.now()
         except UnreadError as error:
             return Failure(reason=error.reason, message=str(error))
-        return apply_change(before, change, scope)
+        given = scope.steps.left
+        applied = yield from apply_change(before, change, scope)
+        self._steps -= given - scope.steps.left
+        return applied
 
     def overwritten(self, operations: tuple[Operation, ...], author: int) -> tuple[Overwrite, ...]:
         """The fields that other policies changed and that these operations of ``author`` would write again."""
@@ -91,6 +120,8 @@ class ObjectState(Struct, eq=False):
         """Apply a change. ``author`` is the policy's index in the plan, ``order`` the turn's index among all turns."""
         self._unrecorded.append((author, order, applied))
         self.changed = True
+        self._fields = None
+        self._large |= applied.large
         if self.after is None:
             # The object was the original one, so this change is the whole difference.
             self.after, self._patch = applied.after, applied.operations
@@ -99,31 +130,53 @@ class ObjectState(Struct, eq=False):
         else:
             self.after, self._patch = applied.after, None
 
+    def conclude(self) -> Generator[None, None, None]:
+        """Compute what a decision needs of the changes. Yields after each part, if the changes were large."""
+        if not self._large or self.after is None:
+            return
+        if self._patch is None:
+            _ = self.patch
+            yield
+        yield from self._recording()
+        if self._fields is None:
+            self.fields()
+            yield
+
     def fields(self) -> tuple[ChangedField, ...]:
         """The fields that differ from the original object, and the turns that wrote them."""
-        return () if self.after is None else self._ownership().changes(self.after)
+        if self._fields is None:
+            self._fields = () if self.after is None else self._ownership().changes(self.after)
+        return self._fields
 
     def _ownership(self) -> FieldOwnership:
         """Which policy wrote which field; computed when needed, because most reviews have at most one change."""
+        for _ in self._recording():
+            pass
+        return self._field_ownership or FieldOwnership(self._request.object)
+
+    def _recording(self) -> Generator[None, None, None]:
         if self._field_ownership is None:
             self._field_ownership = FieldOwnership(self._request.object)
-        for author, order, applied in self._unrecorded:
+        while self._unrecorded:
+            author, order, applied = self._unrecorded.pop(0)
             self._field_ownership.record(author, order, applied.operations, applied.after)
-        self._unrecorded.clear()
-        return self._field_ownership
+            yield
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """The bounds of a change: the part of the object in the policy's inputs (None: all), and what it may write."""
+    """The bounds of a change: the part of the object in the policy's inputs (None: all), what it may write, and how
+    much work it may cause.
+    """
 
     visibility: PointerSet | None
     writes: Writes
     sub_resource: str
     limits: PatchLimits
+    steps: Steps
 
 
-def apply_change(before: Any, change: Change, scope: Scope) -> AppliedChange | Failure:
-    """Apply ``change`` to the object ``before``.
+def apply_change(before: Any, change: Change, scope: Scope) -> Generator[None, None, AppliedChange | Failure]:
+    """Apply ``change`` to the object ``before``. Yields while it works on a large change.
 
     Returns:
         The object after the change (``before`` itself if nothing changed) and the difference; or a failure
@@ -136,25 +189,36 @@ def apply_change(before: Any, change: Change, scope: Scope) -> AppliedChange | F
         return _invalid("the request has no object to change (it is a DELETE); answer allow without a change")
     try:
         after = _apply(before, change, scope)
+        if len(change.content) > _LARGE:
+            yield
+        return (yield from _checked(before, after, change, scope))
     except ScopeError as error:
         return _outside(str(error))
     except PatchError as error:
         return _invalid(str(error))
-    return _checked(before, after, change, scope)
 
 
-def _checked(before: Any, after: Any, change: Change, scope: Scope) -> AppliedChange | Failure:
+def _checked(before: Any, after: Any, change: Change, scope: Scope) -> Generator[None, None, AppliedChange | Failure]:
     if not isinstance(after, dict):
         return _invalid(f"the {change.kind} leaves a {type(after).__name__} where the object was")
     if (fault := object_fault(before, after)) is not None:
         return _invalid(fault)
-    operations = difference(before, after)
+    given = scope.steps.left
+    operations = difference(before, after, scope.steps)
+    large = len(change.content) > _LARGE or given - scope.steps.left > _HEAVY
+    if large:
+        yield
+        size = len(_encode(after))
+        if size > scope.limits.object_bytes:
+            return _invalid(f"the object may have {scope.limits.object_bytes} bytes, and with the change has {size}")
     outside = _beyond_writes(before, after, operations, change, scope)
     if outside is not None:
         return _outside(outside)
+    if large:
+        yield
     if not operations:
         return AppliedChange(after=before, operations=())
-    return AppliedChange(after=after, operations=operations)
+    return AppliedChange(after=after, operations=operations, large=large)
 
 
 def _beyond_writes(
@@ -167,7 +231,9 @@ def _beyond_writes(
         # Otherwise an empty difference would reveal the hidden value.
         after = merged_unlike(before, change.content, limits=scope.limits, visibility=scope.visibility)
         operations = difference(before, after)
-    return out_of_scope(before, after, operations, scope.writes, scope.sub_resource) if operations else None
+    if not operations:
+        return None
+    return out_of_scope(before, after, operations, scope.writes, scope.sub_resource)
 
 
 def _apply(before: Any, change: Change, scope: Scope) -> Any:

@@ -6,7 +6,7 @@ applied. The answer's warnings and audit annotations are kept even then: kube-ap
 patch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -103,12 +103,14 @@ class ReviewState:
         )
         self.records.append(record)
 
-    def settle(self, result: InvocationResult, now: float) -> None:
-        """The policy has answered or failed: apply its change and record the turn."""
+    def settle(self, result: InvocationResult, now: float) -> Generator[None, None, None]:
+        """The policy has answered or failed: apply its change and record the turn. Yields while it works on a large
+        change.
+        """
         invocation, member, source = result.invocation, result.invocation.member, result.origin.source
         effect = _Effect(answer=result.answer)
         if isinstance(effect.answer, Allow) and effect.answer.change is not None:
-            effect = self._effect(invocation, effect.answer, effect.answer.change)
+            effect = yield from self._effect(invocation, effect.answer, effect.answer.change)
         answer, enforced = effect.answer, member.policy.mode is Mode.ENFORCE
         # Without a call the record has no document, although one was made as the key of the memo.
         document = None if source is Source.NONE else invocation.document
@@ -146,15 +148,17 @@ class ReviewState:
             self.records.sort(key=attrgetter("index"))
         return self.records
 
-    def _effect(self, invocation: PolicyInvocation, answer: Allow, change: Change) -> _Effect:
+    def _effect(self, invocation: PolicyInvocation, answer: Allow, change: Change) -> Generator[None, None, _Effect]:
         if self._validating:
             return _Effect(answer=_NO_CHANGE_HERE)
-        applied = self.object.preview(change, invocation.member)
+        applied = yield from self.object.preview(change, invocation.member)
         if isinstance(applied, Failure):
             return _Effect(answer=_with_annotations(applied, answer))
         if not applied.operations or invocation.member.policy.mode is not Mode.ENFORCE:
             return _Effect(answer=answer, changes=applied.operations)
         overwritten = self.object.overwritten(applied.operations, invocation.index)
+        if applied.large:
+            yield
         conflicts = conflicts_of(invocation.index, overwritten, self._plan.members)
         denied = conflict_failure(conflicts)
         if denied is not None:

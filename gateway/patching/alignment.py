@@ -17,7 +17,7 @@ attacker. So, from cheap to expensive:
 4. In a large one, equal elements that each side has only once are paired like kin (a patience diff), and each stretch
    between them begins again at 2.
 5. If there are none, the table is used after all.
-6. What is left, and all that exceeds the limits below, is paired by position.
+6. What is left, and all for which there are too few steps (see ``steps``), is paired by position.
 """
 
 from bisect import bisect_left
@@ -27,6 +27,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias, TypeVar
 
 from gateway.patching.equality import Value
+from gateway.patching.steps import OutOfStepsError, Steps
 from gateway.patching.value_interner import ValueInterner
 
 Pair: TypeAlias = tuple[int | None, int | None]
@@ -34,17 +35,13 @@ Pair: TypeAlias = tuple[int | None, int | None]
 
 T = TypeVar("T")
 
-_ELEMENTS = 200_000
-"""Elements of all arrays of one difference that are aligned other than by position: at 1 to 3 µs each about half a
-second, for an object (within the 3 MiB that kube-apiserver accepts) that consists of nothing else. More elements are an
-attack, or a list that no policy edits element by element."""
+_ELEMENT = 4
+"""Steps of an element that is aligned other than by position, besides one for each of its members. 10,000 narrow
+elements on both sides take half of all steps. More are an attack, or a list that no policy edits element by element."""
 
 _SMALL = 1_024
 """Cells of a table that is computed without further division: 32 elements on each side, more than any list in most Pods
-has."""
-
-_CELLS = 50_000
-"""Cells of all tables of one difference, at about 0.7 µs each: 35 ms in the worst case."""
+has. A cell is a step and a half."""
 
 _MEMBERS = 16
 """Comparing elements as wide as this takes about twice as long as comparing narrow ones: so the price grows."""
@@ -56,21 +53,26 @@ _SEVERAL = -1
 
 
 class Aligner:
-    """Aligns the arrays of one difference, whose two documents must outlive it."""
+    """Aligns the arrays of one difference, whose two documents must outlive it. ``steps`` bound the work."""
 
-    __slots__ = ("_cells", "_elements", "interner")
+    __slots__ = ("_steps", "interner")
 
-    def __init__(self) -> None:
-        self.interner = ValueInterner()
-        self._elements = _ELEMENTS
-        self._cells = _CELLS
+    def __init__(self, steps: Steps | None = None) -> None:
+        self._steps = steps or Steps()
+        self.interner = ValueInterner(self._steps)
 
     def align(self, before: Sequence[Value], after: Sequence[Value]) -> list[Pair]:
         """Pairs in order: each index of ``before`` once, each of ``after`` once, both rising."""
-        self._elements -= len(before) + len(after)
-        if self._elements < 0:
+        # The other half is for what differs in the pairs.
+        floor = self._steps.begin(2)
+        try:
+            self._steps.take(_ELEMENT * (len(before) + len(after)))
+            self._steps.take(_widths(before) + _widths(after))
+            return _around(_similar(before, after), before, after, self._unequal)
+        except OutOfStepsError:
             return _by_position(before, after)
-        return _around(_similar(before, after), before, after, self._unequal)
+        finally:
+            self._steps.end(floor)
 
     def _unequal(self, before: Sequence[Value], after: Sequence[Value]) -> list[Pair]:
         """Align elements that have no kin."""
@@ -104,12 +106,12 @@ class Aligner:
         return _by_position(rows, columns)
 
     def _affordable(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
-        """Take the price of a table from the cells that are left, if there are enough."""
+        """Take the price of a table from the steps that are left, if there are enough."""
         widest = min(max(map(self.interner.width, rows)), max(map(self.interner.width, columns)))
-        price = len(rows) * len(columns) * (1 + widest // _MEMBERS)
-        if price > self._cells:
+        try:
+            self._steps.take(len(rows) * len(columns) * (1 + widest // _MEMBERS) * 3 // 2)
+        except OutOfStepsError:
             return False
-        self._cells -= price
         return True
 
     def _by_table(self, rows: Sequence[int], columns: Sequence[int]) -> list[Pair]:
@@ -179,6 +181,11 @@ def _by_position(before: Sequence[T], after: Sequence[T]) -> list[Pair]:
     pairs += [(row, None) for row in range(common, len(before))]
     pairs += [(None, column) for column in range(common, len(after))]
     return pairs
+
+
+def _widths(values: Sequence[Value]) -> int:
+    """How many members and elements these values have together."""
+    return sum([len(value) for value in values if type(value) is dict or type(value) is list])
 
 
 def _similar(before: Sequence[Value], after: Sequence[Value]) -> list[tuple[int, int]]:

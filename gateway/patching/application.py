@@ -18,7 +18,7 @@ from gateway.patching.equality import Value, equal
 from gateway.patching.errors import PatchError, json_quoted, kind, prefixed, quoted
 from gateway.patching.kubernetes import apply_kubernetes_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
-from gateway.patching.parsing import decode, parse_pointer
+from gateway.patching.parsing import TokenCount, decode, parse_pointer
 from gateway.patching.visibility import RestrictedDraft, Visibility
 from gateway.scopes.pointer import Pointer
 from gateway.scopes.pointer_set import PointerSet
@@ -86,31 +86,32 @@ def apply_json_patch(
         if visibility is None
         else RestrictedDraft(document, patch, limits, Visibility(visibility))
     )
+    tokens = TokenCount(limits)
     number = 0
     try:
         for operation in operations:
             number += 1
-            _apply(draft, operation, limits)
+            _apply(draft, operation, tokens)
     except PatchError as error:
         raise prefixed(error, f"operation {number}{_label(operations[number - 1])}") from error
     return draft.root
 
 
-def _apply(draft: Draft, operation: _Operation, limits: PatchLimits) -> None:
+def _apply(draft: Draft, operation: _Operation, tokens: TokenCount) -> None:
     """Apply one operation or raise."""
     name = operation.op
     if type(name) is not str:
         raise _expected("op", "a string", name)
     if (write := _WITH_VALUE.get(name)) is not None:
-        target = _pointer(operation.path, "path", limits)
+        target = _pointer(operation.path, "path", tokens)
         if operation.value is UNSET:
             raise _expected("value", "a value", UNSET)
         write(draft, operation.value, target)
     elif (relocate := _WITH_SOURCE.get(name)) is not None:
-        target = _pointer(operation.path, "path", limits)
-        relocate(draft, _pointer(operation.source, "from", limits), target)
+        target = _pointer(operation.path, "path", tokens)
+        relocate(draft, _pointer(operation.source, "from", tokens), target)
     elif name == "remove":
-        draft.take(_pointer(operation.path, "path", limits))
+        draft.take(_pointer(operation.path, "path", tokens))
     else:
         # 'Its value MUST be one of "add", "remove", "replace", "move", "copy", or "test"' (section 4).
         raise PatchError(f'"op": expected add, remove, replace, move, copy or test, found {json_quoted(name)}')
@@ -147,14 +148,11 @@ _WITH_VALUE: dict[str, Callable[[Draft, Value, Pointer], None]] = {"add": _add, 
 _WITH_SOURCE: dict[str, Callable[[Draft, Pointer, Pointer], None]] = {"move": _move, "copy": _copy}
 
 
-def _pointer(text: Any, member: str, limits: PatchLimits) -> Pointer:
+def _pointer(text: Any, member: str, tokens: TokenCount) -> Pointer:
     """The tokens of the operation's ``path`` or ``from``."""
     if type(text) is not str:
         raise _expected(member, "a string", text)
-    # Counted before it is split: a pointer of one megabyte of "/" would make a million strings.
-    count = text.count("/")
-    if count > limits.pointer_tokens:
-        raise PatchError(f'"{member}": at most {limits.pointer_tokens} tokens in a pointer, found {count}')
+    tokens.add(text, member)
     return _remembered(text) if len(text) <= _REMEMBERED_LENGTH else parse_pointer(text)
 
 

@@ -10,19 +10,40 @@ from gateway.patching.nodes import Elements, Members, Node, PanicError
 
 
 class Comparison:
-    """Compares values, within a limit on the number of values that all comparisons of a patch compare together."""
+    """Compares values, within limits on the number of values, and on the bytes of text, that all comparisons of a patch
+    compare together.
+    """
 
-    __slots__ = ("_left", "_limit")
+    __slots__ = ("_left", "_limit", "_text_left", "_text_limit")
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, text_limit: int) -> None:
         self._limit = limit
         self._left = limit
+        self._text_limit = text_limit
+        self._text_left = text_limit
 
     def equal(self, one: Node | None, other: Node | None) -> bool:
         """Whether a value of the document is what a test expects."""
-        if one is not None and other is not None and _same_throughout(one, other):
+        if one is not None and other is not None and self._same_throughout(one, other):
             return True
         return self._equal(one, other)
+
+    def _same_throughout(self, one: Node, other: Node) -> bool:
+        """Whether two values have the same text, so that their parts need not be compared.
+
+        Only for nodes that are not opened yet and have no ``null``, which does not always equal itself.
+        """
+        if one.container is not None or other.container is not None or one.raw is None or other.raw is None:
+            return False
+        text = one.scalar()
+        if text is None:
+            return False
+        self._text_left -= len(text)
+        if self._text_left < 0:
+            raise PatchError(
+                f"the tests of a patch may compare {self._text_limit} bytes in all, and would compare more"
+            )
+        return b"null" not in text and text == other.scalar()
 
     def _equal(self, one: Node | None, other: Node | None) -> bool:
         if one is None or other is None:
@@ -59,14 +80,3 @@ class Comparison:
 
 def _same_text(one: Node, other: Node) -> bool:
     return type(other.raw) is not dict and type(other.raw) is not list and one.scalar() == other.scalar()
-
-
-def _same_throughout(one: Node, other: Node) -> bool:
-    """Whether two values have the same text, so that their parts need not be compared.
-
-    Only for nodes that are not opened yet and have no ``null``, which does not always equal itself.
-    """
-    if one.container is not None or other.container is not None or one.raw is None or other.raw is None:
-        return False
-    text = one.scalar()
-    return text is not None and b"null" not in text and text == other.scalar()

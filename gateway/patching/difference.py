@@ -8,8 +8,10 @@ kube-apiserver's in some fifteen.)
 * Objects are compared member by member: first those of the object before, in its order, then new ones in theirs.
 * Arrays: equal elements at both ends stay; the rest is aligned (see ``alignment``), so that an element inserted in
   front is one ``add``. An index is that at the moment when its operation is applied, after all operations before it.
-* Other unequal values are replaced. The path "" appears only if the documents are not both objects or both arrays,
-  always as ``replace``, because kube-apiserver's library rejects ``add`` there.
+* Other unequal values are replaced. The path "" appears only if the documents are not both objects or both arrays, or
+  have too many different members; always as ``replace``, because kube-apiserver's library rejects ``add`` there.
+* The work is bounded (see ``steps``): an object or array that would take too much is replaced whole, as are arrays in
+  more than eight arrays.
 
 A shared part (``is``) is equal and is not visited: after a patch on shared structure the cost is that of the containers
 on the path to the change, however large the rest is.
@@ -23,17 +25,23 @@ from msgspec import Struct
 
 from gateway.patching.alignment import Aligner, Pair
 from gateway.patching.equality import Value, equal
+from gateway.patching.steps import OutOfStepsError, Steps, kept
 from gateway.scopes.pointer import escaped
 
-_SHIFTED_ELEMENTS = 50_000_000
-"""How many array elements kube-apiserver may have to copy for one array's operations. Its library copies the whole
-array at each ``add`` and ``remove`` in it (8 bytes an element: 400 MB, some 0.1 s). Beyond, the array is replaced
-whole. An array of 5,000 elements stays below it even if all are removed and 5,000 others added."""
+_SHIFTED_ELEMENTS = 512
+"""Array elements that are moved by one place in a step. kube-apiserver's library copies the whole array at each ``add``
+and ``remove`` in it, 8 bytes an element. So all operations of a difference move at most 50 million elements: 400 MB,
+some 0.1 s. 5,000 elements may be removed and 5,000 others added."""
 
-_DIRECT = 8
-"""Arrays in arrays, down to this level, are trimmed by comparing elements directly, which is fast but compares deeper
-values again at each level. Below it, elements are numbered (see ``value_interner``): slower, but once for all levels.
-No Kubernetes type nests more than four arrays."""
+_LEVELS = 8
+"""Arrays in arrays, down to this level, are compared element by element, which compares deeper values again at each
+level. No Kubernetes type nests more than four arrays."""
+
+_MEMBERS = 8
+"""Members or elements that are compared in a step, if they are shared or simple."""
+
+_OPERATION = 4
+"""Steps of an operation, besides one for each token of its path: it is placed, attributed, encoded and logged."""
 
 _ENCODER = msgspec.json.Encoder()
 _ABSENT: Any = object()
@@ -50,14 +58,18 @@ class Operation(Struct, frozen=True, kw_only=True):
     value: Value = None
 
 
-def difference(before: Value, after: Value) -> tuple[Operation, ...]:
+def difference(before: Value, after: Value, steps: Steps | None = None) -> tuple[Operation, ...]:
     """The operations that make ``after`` out of ``before``, both decoded JSON values; empty if they are equal.
 
     Applied in order by any library that follows RFC 6902 they give ``after``, in the sense of section 4.6 of the RFC
-    (see ``equal``). Both must be at most 256 levels deep. Raises nothing.
+    (see ``equal``). Both must be at most 256 levels deep. ``steps`` bound the work; None: those of one comparison.
+    Raises nothing.
     """
-    walk = _Walk()
-    walk.compare("", before, after, 0)
+    walk = _Walk(steps or Steps())
+    try:
+        walk.compare("", before, after, 0)
+    except OutOfStepsError:
+        return (Operation(op="replace", path="", value=after),)
     return tuple(walk.operations)
 
 
@@ -76,74 +88,81 @@ def encode_patch(operations: Iterable[Operation]) -> bytes:
 class _Walk:
     """Compares both documents, member by member."""
 
-    __slots__ = ("_aligner", "operations")
+    __slots__ = ("_aligner", "_steps", "operations")
 
-    def __init__(self) -> None:
+    def __init__(self, steps: Steps) -> None:
         self.operations: list[Operation] = []
+        self._steps = steps
         self._aligner: Aligner | None = None
-
-    @property
-    def aligner(self) -> Aligner:
-        """Created when first needed: most differences need none."""
-        if self._aligner is None:
-            self._aligner = Aligner()
-        return self._aligner
 
     def compare(self, path: str, before: Value, after: Value, level: int) -> None:
         """``level``: how many arrays the values are in."""
         if before is after:
             return
         kind = type(before)
-        if kind is dict and type(after) is dict:
-            self._members(path, before, after, level)
-        elif kind is list and type(after) is list:
-            self._elements(path, before, after, level)
+        if kind is type(after) and (kind is dict or (kind is list and level < _LEVELS)):
+            self._parts(path, before, after, level)
         elif not equal(before, after):
-            self.operations.append(Operation(op="replace", path=path, value=after))
+            self._add("replace", path, after)
+
+    def _parts(self, path: str, before: Value, after: Value, level: int) -> None:
+        """Compare two containers; if that takes too many steps, replace the one before."""
+        made = len(self.operations)
+        floor = self._steps.begin(kept(path.count("/")))
+        try:
+            self._steps.take(3 + (len(before) + len(after)) // _MEMBERS)
+            if type(before) is dict:
+                self._members(path, before, after, level)
+            else:
+                self._elements(path, before, after, level)
+        except OutOfStepsError:
+            del self.operations[made:]
+            self._steps.end(floor)
+            if not equal(before, after):
+                self._add("replace", path, after)
+        else:
+            self._steps.end(floor)
+
+    def _add(self, op: str, path: str, value: Value = None) -> None:
+        self._steps.take(_OPERATION + path.count("/"))
+        self.operations.append(Operation(op=op, path=path, value=value))
 
     def _members(self, path: str, before: dict[str, Value], after: dict[str, Value], level: int) -> None:
         common = 0
         for name, old in before.items():
             new = after.get(name, _ABSENT)
             if new is _ABSENT:
-                self.operations.append(Operation(op="remove", path=f"{path}/{escaped(name)}"))
+                self._add("remove", f"{path}/{escaped(name)}")
                 continue
             common += 1
             # Fast path: without sharing, equal strings are by far the most frequent case. No path is made for them.
             if new is not old and not (type(new) is str and new == old):
                 self.compare(f"{path}/{escaped(name)}", old, new, level)
         if common < len(after):
-            self.operations.extend(
-                [
-                    Operation(op="add", path=f"{path}/{escaped(name)}", value=new)
-                    for name, new in after.items()
-                    if name not in before
-                ]
-            )
+            for name, new in after.items():
+                if name not in before:
+                    self._add("add", f"{path}/{escaped(name)}", new)
 
     def _elements(self, path: str, before: list[Value], after: list[Value], level: int) -> None:
-        same = equal if level < _DIRECT else self.aligner.interner.equal
         shorter = min(len(before), len(after))
         start = 0
-        while start < shorter and same(before[start], after[start]):
+        while start < shorter and equal(before[start], after[start]):
             start += 1
         end = 0
-        while end < shorter - start and same(before[-1 - end], after[-1 - end]):
+        while end < shorter - start and equal(before[-1 - end], after[-1 - end]):
             end += 1
         old = before[start : len(before) - end]
         new = after[start : len(after) - end]
         pairs = self._pairs(old, new)
         changes = sum(row is None or column is None for row, column in pairs)
-        if changes * max(len(before), len(after)) > _SHIFTED_ELEMENTS:
-            self.operations.append(Operation(op="replace", path=path, value=after))
-            return
+        self._steps.take(changes * max(len(before), len(after)) // _SHIFTED_ELEMENTS)
         at = start
         for row, column in pairs:
             if column is None:
-                self.operations.append(Operation(op="remove", path=f"{path}/{at}"))
+                self._add("remove", f"{path}/{at}")
                 continue
             if row is None:
-                self.operations.append(Operation(op="add", path=f"{path}/{at}", value=new[column]))
+                self._add("add", f"{path}/{at}", new[column])
             elif not self._settled(old[row], new[column]):
                 self.compare(f"{path}/{at}", old[row], new[column], level + 1)
             at += 1
@@ -153,10 +172,13 @@ class _Walk:
         return old is new or (self._aligner is not None and self._aligner.interner.known_equal(old, new))
 
     def _pairs(self, old: list[Value], new: list[Value]) -> list[Pair]:
+        self._steps.take((len(old) + len(new)) // _MEMBERS)
         if not old:
             return [(None, column) for column in range(len(new))]
         if not new:
             return [(row, None) for row in range(len(old))]
         if len(old) == len(new) == 1:
             return [(0, 0)]
-        return self.aligner.align(old, new)
+        if self._aligner is None:
+            self._aligner = Aligner(self._steps)
+        return self._aligner.align(old, new)

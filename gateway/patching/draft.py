@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.depth import too_deep
+from gateway.depth import most_values, too_deep
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, json_quoted, kind, quoted
 from gateway.patching.limits import PatchLimits
@@ -30,7 +30,7 @@ _ABSENT: Any = object()
 class Draft:
     """A draft of a document: shares everything with the original except what it owns."""
 
-    __slots__ = ("_copied", "_limits", "_nesting", "_owned", "_patch", "_shifted", "root")
+    __slots__ = ("_copied", "_limits", "_nesting", "_owned", "_patch", "_shifted", "_values", "root")
 
     def __init__(self, document: Value, patch: bytes, limits: PatchLimits) -> None:
         """``patch`` is the text that the values written here come from."""
@@ -40,6 +40,7 @@ class Draft:
         self._limits = limits
         self._owned: dict[int, Value] = {}
         self._copied = 0
+        self._values = 0
         self._shifted = 0
 
     def check_depth(self, value: Value, target: Pointer) -> None:
@@ -167,6 +168,9 @@ class Draft:
         limit = self._limits.copied_bytes
         if self._copied > limit:
             raise PatchError(f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}")
+        self._values += most_values(text)
+        if self._values > self._limits.values:
+            raise PatchError(f"a patch may copy {self._limits.values} values in all, and would copy more")
         return text
 
     def _shift(self, elements: int) -> None:

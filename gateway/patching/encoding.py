@@ -24,7 +24,9 @@ _ESCAPES: Final = {
     b"\xe2\x80\xa9": b"\\u2029",
 }
 _ESCAPED: Final = re.compile(b"[<>&]|\xe2\x80[\xa8\xa9]")
-_PERHAPS_FLOAT: Final = re.compile(rb"[\[:,]-?[0-9]+[.eE]")
+_PERHAPS_FLOAT: Final = re.compile(rb"[0-9](?:[eE][-+0-9]|[.]0[,\]}])")
+_STRING_OR_FLOAT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|([.]0)(?=[,\]}])|(-?[0-9.]+[eE][-+0-9]+)', re.DOTALL)
+"""A float without exponent is written alike, but for its ".0"."""
 _SMALL: Final = 1e-6
 _LARGE: Final = 1e21
 _BLANK: Final = re.compile(rb"[ \t\r\n]")
@@ -47,14 +49,14 @@ def encoded(value: Value) -> bytes:
     if type(value) is float:
         return _float(value)
     if (type(value) is dict or type(value) is list) and _PERHAPS_FLOAT.search(text):
-        return _by_parts(value)
+        text = _STRING_OR_FLOAT.sub(_float_as_in_go, text)
     return escaped(text)
 
 
-def _by_parts(value: Value) -> bytes:
-    if type(value) is dict:
-        return b"{" + b",".join([encoded(name) + b":" + encoded(value[name]) for name in sorted(value)]) + b"}"
-    return b"[" + b",".join([encoded(each) for each in value]) + b"]"
+def _float_as_in_go(found: re.Match[bytes]) -> bytes:
+    if found[2] is not None:
+        return _float(float(found[2]))
+    return b"" if found[1] is not None else found[0]
 
 
 def _float(value: float) -> bytes:

@@ -19,6 +19,7 @@ policy wrote is attributed to the turn that last added to or removed from that a
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from msgspec import UNSET, Struct
 
@@ -27,7 +28,11 @@ from gateway.patching.equality import Value
 from gateway.patching.ownership_tree import OwnershipNode, Writes, member
 from gateway.patching.placement import Placed, placed
 from gateway.patching.sequence_diff import sequence_diff
+from gateway.patching.steps import OutOfStepsError, Steps
 from gateway.scopes.pointer import Pointer, format_pointer
+
+_NODE: Final = 5
+"""Steps of a node inside a value that was added or removed as a whole."""
 
 
 class Overwrite(Struct, frozen=True, kw_only=True):
@@ -57,12 +62,14 @@ class ChangedField(Struct, frozen=True, kw_only=True):
 class FieldOwnership:
     """Keeps which turn wrote which field, starting with the original object.
 
-    Objects are decoded JSON values, at most 256 levels deep.
+    Objects are decoded JSON values, at most 256 levels deep. ``steps`` bound the writes that are recorded leaf by leaf;
+    None: those of one comparison.
     """
 
-    __slots__ = ("_last", "_now", "_original", "_root")
+    __slots__ = ("_last", "_now", "_original", "_root", "_steps")
 
-    def __init__(self, original: Value) -> None:
+    def __init__(self, original: Value, steps: Steps | None = None) -> None:
+        self._steps = steps or Steps()
         self._original = original
         self._now = original
         self._root = OwnershipNode()
@@ -85,6 +92,9 @@ class FieldOwnership:
 
     def _written_by(self, change: Placed) -> Iterator[tuple[Pointer, Writes]]:
         """The leaves with a recorded write that this change would write."""
+        for node in self._path(change.old[:-1]):
+            if node.whole:
+                yield change.old, node.leaf
         if change.element and change.op == "add":
             container = self._owners(change.old[:-1])
             if container is not None and container.elements is not None:
@@ -103,7 +113,7 @@ class FieldOwnership:
         for change in placed(self._now, operations):
             self._last = (write,)
             if not change.path:
-                self._root.rewrite(change.found, change.value, write)
+                self._root.rewrite(change.found, change.value, write, self._steps)
                 continue
             owners, node = self._root, self._now
             for token, old in zip(change.path[:-1], change.old[:-1], strict=True):
@@ -112,22 +122,23 @@ class FieldOwnership:
             if change.element:
                 elements, index = owners.opened(node), int(change.path[-1])
                 if change.op == "add":
-                    elements.insert(index, change.value, write)
+                    elements.insert(index, change.value, write, self._steps)
                 else:
                     elements.remove(index, change.found, write)
             else:
-                owners.made(change.path[-1], node).rewrite(change.found, change.value, write)
+                owners.made(change.path[-1], node).rewrite(change.found, change.value, write, self._steps)
         self._now = after
 
     def changes(self, final: Value) -> tuple[ChangedField, ...]:
         """All fields in which ``final`` (the current object) differs from the original, in the original's order."""
         fields: list[ChangedField] = []
-        for change in sequence_diff(self._original, final, self._root):
+        steps = Steps()
+        for change in sequence_diff(self._original, final, self._root, steps):
             field = _field(change, change.found, self._writes_of(change))
             fields.append(field)
             owners = None if change.element and change.op == "remove" else self._owners(change.path)
             if owners is not None:
-                fields.extend(_inside(owners, change, field.order))
+                fields.extend(_inside(owners, change, field.order, steps))
         return tuple(fields)
 
     def _path(self, pointer: Pointer) -> list[OwnershipNode]:
@@ -159,12 +170,18 @@ class FieldOwnership:
         return next((writes for each in reversed(self._path(change.path)) if (writes := each.all_writes())), self._last)
 
 
-def _inside(owners: OwnershipNode, change: Placed, order: int) -> Iterator[ChangedField]:
-    """The writes of turns other than ``order`` inside a value that was added or removed as a whole."""
+def _inside(owners: OwnershipNode, change: Placed, order: int, steps: Steps) -> Iterator[ChangedField]:
+    """The writes of turns other than ``order`` inside a value that was added or removed as a whole, while there are
+    steps.
+    """
     if type(change.found) is type(change.value):
         return  # Two arrays, replaced whole because of their length: not aligned.
     base = change.old if change.value is UNSET else change.path
     for token, child in owners.below():
+        try:
+            steps.take(_NODE + len(base))
+        except OutOfStepsError:
+            return
         found, value = member(change.found, token), member(change.value, token)
         if type(change.value) is list:
             value = change.value[int(token)]
@@ -177,7 +194,7 @@ def _inside(owners: OwnershipNode, change: Placed, order: int) -> Iterator[Chang
         if last != order:
             before = child.found if found is UNSET else found
             yield _field(inner, before, writes)
-        yield from _inside(child, inner, last)
+        yield from _inside(child, inner, last, steps)
 
 
 def _field(change: Placed, before: Value, writes: Writes) -> ChangedField:

@@ -19,14 +19,14 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.depth import too_deep
+from gateway.depth import most_values, too_deep
 from gateway.patching.comparison import Comparison
 from gateway.patching.encoding import encoded
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, kind, prefixed, quoted
 from gateway.patching.limits import PatchLimits
 from gateway.patching.nodes import Container, Elements, Node, children_of
-from gateway.patching.parsing import decode
+from gateway.patching.parsing import TokenCount, decode
 from gateway.patching.visibility import Visibility
 from gateway.scopes.pointer import Pointer
 from gateway.scopes.pointer_set import PointerSet
@@ -76,7 +76,7 @@ def apply_kubernetes_patch(
 class _Target:
     """The draft of the document, and the cost of the patch so far."""
 
-    __slots__ = ("_copied", "_limits", "_shifted", "comparison", "root")
+    __slots__ = ("_copied", "_limits", "_shifted", "_tokens", "_values", "comparison", "root")
 
     def __init__(self, document: Value, limits: PatchLimits) -> None:
         node = Node(document)
@@ -86,9 +86,11 @@ class _Target:
             found = node.value()
             raise PatchError(f"the document: expected a JSON object or array, found {kind(found)}")
         self.root: Container = root
-        self.comparison = Comparison(limits.compared_values)
+        self.comparison = Comparison(limits.compared_values, limits.compared_bytes)
         self._limits = limits
+        self._tokens = TokenCount(limits)
         self._copied = 0
+        self._values = 0
         self._shifted = 0
 
     def find(self, path: str, member: str) -> tuple[Container | None, str]:
@@ -109,9 +111,7 @@ class _Target:
 
     def tokens(self, path: str, member: str) -> list[str]:
         """The tokens of a pointer, not unescaped."""
-        count = path.count("/")
-        if count > self._limits.pointer_tokens:
-            raise PatchError(f'"{member}": at most {self._limits.pointer_tokens} tokens in a pointer, found {count}')
+        self._tokens.add(path, member)
         return path.split("/")[1:]
 
     def insert(self, container: Container, key: str, node: Node | None) -> None:
@@ -133,6 +133,9 @@ class _Target:
         limit = self._limits.copied_bytes
         if self._copied > limit:
             raise PatchError(f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}")
+        self._values += most_values(text) if count else 0
+        if self._values > self._limits.values:
+            raise PatchError(f"a patch may copy {self._limits.values} values in all, and would copy more")
         if too_deep(text, self._limits.depth - path.count("/")):
             raise PatchError(
                 f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {quoted(path)}"

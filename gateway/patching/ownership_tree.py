@@ -8,6 +8,7 @@
   added, and the original index for each other element. Entries are inserted and removed as in the array, so that a node
   stays with its element. Removed nodes are kept by original index and by content.
 * An array that is removed or replaced is one leaf from then on: the elements of its replacement are unrelated to it.
+* A write with more leaves than there are ``steps`` for is written *whole*: one node, for every place below.
 
 The cost is proportional to what is written, plus one copy of each array that is written into.
 """
@@ -19,6 +20,7 @@ import msgspec
 from msgspec import UNSET
 
 from gateway.patching.equality import Value
+from gateway.patching.steps import OutOfStepsError, Steps
 from gateway.scopes.pointer import Pointer
 
 Write: TypeAlias = tuple[int, int]
@@ -26,6 +28,9 @@ Write: TypeAlias = tuple[int, int]
 
 Writes: TypeAlias = tuple[Write, ...]
 """In the order in which they came."""
+
+_LEAF: Final = 10
+"""Steps of a node."""
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
@@ -46,9 +51,9 @@ class ArrayOwnership:
         self._indexes: dict[int, Write] = {}
         self._contents: dict[bytes, Writes] = {}
 
-    def insert(self, index: int, element: Value, write: Write) -> None:
+    def insert(self, index: int, element: Value, write: Write, steps: Steps) -> None:
         """An element has been added."""
-        self.children.insert(index, _written(element, write))
+        self.children.insert(index, _written(element, write, steps))
         self.inserted = _with(self.inserted, write)
 
     def remove(self, index: int, element: Value, write: Write) -> None:
@@ -65,7 +70,7 @@ class ArrayOwnership:
         """The node of an element, created if needed."""
         owners = self.children[index]
         if isinstance(owners, int):
-            owners = self.children[index] = OwnershipNode(origin=owners)
+            owners = self.children[index] = OwnershipNode(origin=owners, original=self.inherited)
         return owners
 
     def survivors(self, start: int, stop: int) -> "list[tuple[int, int, OwnershipNode]]":
@@ -96,12 +101,16 @@ class OwnershipNode:
 
     ``leaf``: the writes of the place as a leaf. ``held``: those that added or removed a container here. ``found`` is
     the value before the last of either, msgspec.UNSET for none. Below: ``members`` of an object, or ``elements`` of an
-    array (None: not written into). ``origin``: the original index of an array's element.
+    array (None: not written into). ``origin``: the original index of an array's element. ``whole``: the writes of this
+    place as a leaf are writes of all places below it. ``original``: arrays here and below that were not written are
+    those of the original object.
     """
 
-    __slots__ = ("elements", "found", "held", "leaf", "members", "origin")
+    __slots__ = ("elements", "found", "held", "leaf", "members", "origin", "original", "whole")
 
-    def __init__(self, origin: int | None = None) -> None:
+    def __init__(self, origin: int | None = None, *, original: bool = True) -> None:
+        self.original = original
+        self.whole = False
         self.leaf: Writes = ()
         self.held: Writes = ()
         self.found: Value = UNSET
@@ -140,18 +149,24 @@ class OwnershipNode:
     def opened(self, array: list[Value]) -> ArrayOwnership:
         """What was written in the array that stands here; ``array`` as it was before this turn."""
         if self.elements is None:
-            self.elements = ArrayOwnership(list(range(len(array))), inherited=True)
+            self.elements = ArrayOwnership(list(range(len(array))), inherited=self.original)
         return self.elements
 
     def made(self, token: str, container: Value) -> "OwnershipNode":
         """The mark of a member or element of ``container``, which stands here; a new one, if need be."""
         if type(container) is list:
             return self.opened(container).made(int(token))
-        return self.members.setdefault(token, OwnershipNode())
+        return self.members.setdefault(token, OwnershipNode(original=self.original))
 
-    def rewrite(self, found: Value, value: Value, write: Write) -> None:
+    def rewrite(self, found: Value, value: Value, write: Write, steps: Steps) -> None:
         """Something else stands here now: ``value`` instead of ``found``, msgspec.UNSET for nothing."""
         self.found = found
+        self.original = False
+        try:
+            steps.take(_LEAF * (_size(found) + _size(value)))
+        except OutOfStepsError:
+            self._rewrite_whole(write)
+            return
         if is_leaf(found) or is_leaf(value) or type(found) is list:
             self.leaf = _with(self.leaf, write)
         if _holds(found) or _holds(value):
@@ -159,9 +174,15 @@ class OwnershipNode:
         if type(found) is list:
             self._collapse(write)
         for name in _names(found, value):
-            self.members.setdefault(name, OwnershipNode()).rewrite(member(found, name), member(value, name), write)
+            node = self.members.setdefault(name, OwnershipNode(original=False))
+            node.rewrite(member(found, name), member(value, name), write, steps)
         if type(value) is list:
-            self.elements = ArrayOwnership([_written(element, write) for element in value], inherited=False)
+            self.elements = ArrayOwnership([_written(element, write, steps) for element in value], inherited=False)
+
+    def _rewrite_whole(self, write: Write) -> None:
+        self.whole = True
+        self._collapse(write)
+        self.members = {}
 
     def _collapse(self, write: Write) -> None:
         """What was written in an array becomes what was written of it."""
@@ -178,7 +199,7 @@ class OwnershipNode:
         """The leaves with a write that replacing ``found`` by ``value`` here would write again."""
         array = type(found) is list
         # An array that was removed and added again is still one leaf.
-        if self.leaf and (is_leaf(found) or is_leaf(value) or (type(value) is list and not array)):
+        if self.leaf and (self.whole or is_leaf(found) or is_leaf(value) or (type(value) is list and not array)):
             yield at, self.leaf
         if array:
             for token, owners in self.below():
@@ -203,6 +224,10 @@ def member(value: Value, name: str) -> Value:
     return value.get(name, UNSET) if type(value) is dict else UNSET
 
 
+def _size(value: Value) -> int:
+    return len(value) if type(value) is dict or type(value) is list else 0
+
+
 def _holds(value: Value) -> bool:
     return (type(value) is dict or type(value) is list) and bool(value)
 
@@ -211,9 +236,9 @@ def _names(*values: Value) -> dict[str, None]:
     return dict.fromkeys(name for value in values if type(value) is dict for name in value)
 
 
-def _written(value: Value, write: Write) -> OwnershipNode:
-    owners = OwnershipNode()
-    owners.rewrite(UNSET, value, write)
+def _written(value: Value, write: Write, steps: Steps) -> OwnershipNode:
+    owners = OwnershipNode(original=False)
+    owners.rewrite(UNSET, value, write, steps)
     return owners
 
 

@@ -4,12 +4,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.depth import most_values, too_deep
+from gateway.depth import most_values, surveyed, too_deep
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, kind
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.scopes import pointer
 from gateway.scopes.pointer import Pointer, PointerError
+from gateway.slices import finished
 
 T = TypeVar("T")
 
@@ -29,8 +30,8 @@ def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> dic
 
 def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: PatchLimits) -> T:
     """What ``decoder`` makes of a text, which the PatchError calls ``name`` if it is refused."""
-    if len(content) > limits.values and most_values(content) > limits.values:
-        raise PatchError(f"{name}: may have at most {limits.values} values, and has more")
+    if (found := _values(content, limits)) > limits.values:
+        raise PatchError(f"{name}: at most {limits.values} values and names of members, found {found}")
     if too_deep(content, limits.depth):
         raise PatchError(f"{name}: arrays and objects may nest {limits.depth} levels deep, and nest deeper")
     try:
@@ -43,6 +44,14 @@ def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: 
         raise PatchError(
             f"{name}: expected JSON in UTF-8: {_uncapitalized(str(error))}{_hint(content, error)}"
         ) from error
+
+
+def _values(content: bytes, limits: PatchLimits) -> int:
+    """How many values and names a text has, exact if they are more than allowed."""
+    if len(content) <= limits.values or (most := most_values(content) + content.count(b":")) <= limits.values:
+        return 0
+    # Perhaps they are commas in strings.
+    return min(most, finished(surveyed(content, limits.depth)).values)
 
 
 def _uncapitalized(text: str) -> str:
@@ -66,3 +75,22 @@ def parse_pointer(text: str) -> Pointer:
         return pointer.parse_pointer(text)
     except PointerError as error:
         raise PatchError(str(error)) from None
+
+
+class TokenCount:
+    """Counts the tokens of a patch's pointers before they are split: one of a megabyte of "/" has a million."""
+
+    __slots__ = ("_limits", "_tokens")
+
+    def __init__(self, limits: PatchLimits) -> None:
+        self._limits = limits
+        self._tokens = 0
+
+    def add(self, text: str, member: str) -> None:
+        """Count a pointer, the operation's ``member``. Raises PatchError if it has too many, or all of them have."""
+        count = text.count("/")
+        if count > self._limits.pointer_tokens:
+            raise PatchError(f'"{member}": at most {self._limits.pointer_tokens} tokens in a pointer, found {count}')
+        self._tokens += count
+        if self._tokens > self._limits.tokens:
+            raise PatchError(f"a patch may have {self._limits.tokens} tokens in all its pointers, and has more")

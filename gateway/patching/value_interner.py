@@ -7,16 +7,24 @@ each container is visited once, and all later comparisons compare two integers.
 from typing import Any
 
 from gateway.patching.equality import Value
+from gateway.patching.steps import Steps
+
+_CONTAINER = 3
+"""Steps of a container, besides one for each of its members or elements."""
 
 _TRUE, _FALSE = object(), object()
 
 
 class ValueInterner:
-    """The numbers of all values seen so far. The containers must outlive it: they are identified by their ``id``."""
+    """The numbers of all values seen so far. The containers must outlive it: they are identified by their ``id``.
 
-    __slots__ = ("_by_content", "_by_id", "_contents")
+    ``steps`` bound the work: ``number`` raises OutOfStepsError.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_by_content", "_by_id", "_contents", "_steps")
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
         self._by_content: dict[Any, int] = {}
         self._by_id: dict[int, int] = {}
         self._contents: list[Any] = []
@@ -29,6 +37,7 @@ class ValueInterner:
             known = self._by_id.get(id(value))
             if known is not None:
                 return known
+            self._steps.take(_CONTAINER + len(value))
             if kind is dict:
                 content = frozenset([(name, self.number(child)) for name, child in value.items()])
             else:
@@ -41,10 +50,6 @@ class ValueInterner:
         if number == len(self._contents):
             self._contents.append(content)
         return number
-
-    def equal(self, one: Value, other: Value) -> bool:
-        """The same as ``equality.equal``, at a cost paid once per container, however many comparisons there are."""
-        return one is other or self.number(one) == self.number(other)
 
     def known_equal(self, one: Value, other: Value) -> bool:
         """Whether two containers have been numbered, and are equal."""

@@ -26,9 +26,13 @@ from gateway.patching.equality import Value, equal
 from gateway.patching.errors import quoted
 from gateway.patching.parsing import parse_pointer
 from gateway.patching.placement import Placed, placed
+from gateway.patching.steps import OutOfStepsError, Steps
 from gateway.scopes.pointer import Pointer, format_pointer
 from gateway.scopes.pointer_set import ANY, PointerSet
 from gateway.scopes.writes import Writes
+
+_MEMBERS: Final = 4
+"""Members or elements that are compared in a step."""
 
 _LISTED: Final = 5
 """Granted places that a message lists: at 200 characters each, 1 KB."""
@@ -51,8 +55,21 @@ def out_of_scope(
         subresource: the request's; "" for none. The protected places depend on it.
 
     Returns:
-        The first place outside, and what is granted; never a value.
+        The first place outside, and what is granted; never a value. Or that the change is too large to be compared.
     """
+    try:
+        return _out_of_scope(before, after, operations, writes, subresource)
+    except OutOfStepsError:
+        return (
+            "the change is too large to be compared with what the policy may write: change less, by a JSON Patch, or"
+            " grant it everything"
+        )
+
+
+def _out_of_scope(
+    before: Value, after: Value, operations: Sequence[Operation], writes: Writes, subresource: str
+) -> str | None:
+    steps = Steps()
     scopes = [
         (places, *reported)
         for places, reported in ((writes.granted, _GRANTED), (writes.narrowed, _CLAIMED))
@@ -64,8 +81,8 @@ def out_of_scope(
         return None
     changes = list(placed(before, operations))
     for places, reported, remedy in scopes:
-        outside = next((at for each in changes if (at := _outside(each, places)) is not None), None)
-        if outside is not None and not _stays_in(before, after, places):
+        outside = next((at for each in changes if (at := _outside(each, places, steps)) is not None), None)
+        if outside is not None and not _stays_in(before, after, places, steps):
             return f"the policy may not change {place(outside)}: {reported} {_listed(places)}; {remedy}"
     touched = None
     if protected is not None:
@@ -78,20 +95,20 @@ def out_of_scope(
     )
 
 
-def _outside(change: Placed, places: PointerSet) -> Pointer | None:
+def _outside(change: Placed, places: PointerSet, steps: Steps) -> Pointer | None:
     """The first place outside at which a value is added or removed, as it is when the operation is applied."""
     if change.element:
         container = places.at(change.path[:-1])
         return None if container is not None and container.covers((ANY,)) else change.path
     at = places.at(change.path)
     for value in (change.found, change.value):
-        outside = None if value is UNSET else _uncovered(value, at, change.path)
+        outside = None if value is UNSET else _uncovered(value, at, change.path, steps)
         if outside is not None:
             return outside
     return None
 
 
-def _stays_in(before: Value, after: Value, places: PointerSet | None) -> bool:
+def _stays_in(before: Value, after: Value, places: PointerSet | None, steps: Steps) -> bool:
     """Whether everything that differs, place by place, is in ``places``; msgspec.UNSET for an absent value."""
     if before is after or (places is not None and places.whole):
         return True
@@ -99,14 +116,18 @@ def _stays_in(before: Value, after: Value, places: PointerSet | None) -> bool:
         return before is not UNSET and after is not UNSET and equal(before, after)
     # Containers are not compared first: that would compare their deeper values again at each level.
     if type(before) is dict and type(after) is dict:
+        steps.take(1 + (len(before) + len(after)) // _MEMBERS)
         names = {**before, **after}
-        return all(_stays_in(before.get(name, UNSET), after.get(name, UNSET), places.below(name)) for name in names)
+        return all(
+            _stays_in(before.get(name, UNSET), after.get(name, UNSET), places.below(name), steps) for name in names
+        )
     if type(before) is list and type(after) is list and len(before) == len(after):
+        steps.take(1 + len(before) // 2)
         pairs = enumerate(zip(before, after, strict=True))
-        return all(_stays_in(one, other, places.below(str(index))) for index, (one, other) in pairs)
+        return all(_stays_in(one, other, places.below(str(index)), steps) for index, (one, other) in pairs)
     if _is_simple(before) and _is_simple(after) and equal(before, after):
         return True
-    return all(value is UNSET or _uncovered(value, places, ()) is None for value in (before, after))
+    return all(value is UNSET or _uncovered(value, places, (), steps) is None for value in (before, after))
 
 
 def _is_simple(value: Value) -> bool:
@@ -114,14 +135,15 @@ def _is_simple(value: Value) -> bool:
     return value is not UNSET and type(value) is not dict and type(value) is not list
 
 
-def _uncovered(value: Value, places: PointerSet | None, at: Pointer) -> Pointer | None:
+def _uncovered(value: Value, places: PointerSet | None, at: Pointer, steps: Steps) -> Pointer | None:
     """The first place, relative to an added or removed value, that is not in ``places``."""
     if places is None:
         return at
     if places.whole:
         return None
     if type(value) is dict:
-        below = (_uncovered(child, places.below(name), (*at, name)) for name, child in value.items())
+        steps.take(1 + len(value))
+        below = (_uncovered(child, places.below(name), (*at, name), steps) for name, child in value.items())
         return next((outside for outside in below if outside is not None), None)
     if type(value) is list:
         elements = places.below(ANY)

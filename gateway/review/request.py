@@ -29,6 +29,7 @@ import msgspec
 
 from gateway.depth import Survey, most_values, surveyed, too_deep
 from gateway.reasons import Reason
+from gateway.slices import finished
 
 API_VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
@@ -320,13 +321,7 @@ def decode(body: bytes, *, depth: int = DEPTH, readable: int = READABLE_VALUES) 
     """
     if is_light(body):
         return _decoded(body, Survey(most_values(body), too_deep(body, depth)), depth, readable)
-    steps = decoding(body, depth=depth, readable=readable)
-    try:
-        while True:
-            next(steps)
-    except StopIteration as decoded:
-        request: Request = decoded.value
-        return request
+    return finished(decoding(body, depth=depth, readable=readable))
 
 
 def is_light(body: bytes) -> bool:

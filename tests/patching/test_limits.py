@@ -56,7 +56,7 @@ def test_copying_adds_up():
 def test_doubling_ends_soon(source, target):
     """Operations that double the document each time are refused after a few, and not after 2^100."""
     message = refused({"a": [1]}, [{"op": "copy", "from": source, "path": target}] * 100)
-    assert "a patch may copy 20000000 bytes in all, and with this operation copies " in message
+    assert "a patch may copy 200000 values in all, and would copy more" in message
 
 
 def test_a_text_too_deep_is_not_parsed():
@@ -72,7 +72,7 @@ def test_a_text_too_deep_is_not_parsed():
 
 
 def test_a_text_with_too_many_values_is_not_parsed():
-    """A text of empty arrays is refused, as JSON Patch, merge patch and object; one of 3 MiB never is."""
+    """A text of empty arrays is refused, as JSON Patch, merge patch and object; commas in a string are no values."""
     limits = PatchLimits(values=1000)
     few, many = (b'{"a":[' + b",".join([b"[]"] * count) + b"]}" for count in (300, 1000))
     assert len(parse_object(few, limits=limits)["a"]) == 300
@@ -81,7 +81,7 @@ def test_a_text_with_too_many_values_is_not_parsed():
         lambda text: apply_merge_patch({}, text, limits=limits),
         lambda text: parse_object(text, limits=limits),
     ):
-        with pytest.raises(PatchError, match="may have at most 1000 values, and has more"):
+        with pytest.raises(PatchError, match=r"at most 1000 values and names of members, found [0-9]{4}"):
             parse(many)
     largest = b'{"a":"' + b"," * (3 * 1024 * 1024 - 8) + b'"}'
     assert parse_object(largest)

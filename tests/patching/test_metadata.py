@@ -10,8 +10,10 @@ from gateway.engine.object_state import Scope, apply_change
 from gateway.engine.verdicts import Change, ChangeKind, Failure
 from gateway.patching.limits import DEFAULT_LIMITS
 from gateway.patching.metadata import OBJECT_META, object_fault
+from gateway.patching.steps import Steps
 from gateway.reasons import Reason
 from gateway.scopes.writes import Writes
+from gateway.slices import finished
 from tests.patching.values import objects, text
 from tests.traffic import recordings
 
@@ -121,9 +123,9 @@ def test_a_fault_is_a_failure_of_the_policy():
         ChangeKind.OBJECT: after(labels={"tier": 1}),
         ChangeKind.KUBERNETES_PATCH: [{"op": "replace", "path": "/metadata/labels/tier", "value": 1}],
     }
-    scope = Scope(visibility=None, writes=Writes.EVERYTHING, sub_resource="", limits=DEFAULT_LIMITS)
+    scope = Scope(visibility=None, writes=Writes.EVERYTHING, sub_resource="", limits=DEFAULT_LIMITS, steps=Steps())
     for kind, content in changes.items():
-        failure = apply_change(BEFORE, Change(kind=kind, content=text(content)), scope)
+        failure = finished(apply_change(BEFORE, Change(kind=kind, content=text(content)), scope))
         assert isinstance(failure, Failure)
         assert failure.reason is Reason.INVALID_PATCH
         assert "metadata.labels[tier]: expected a string, found a number" in failure.message
