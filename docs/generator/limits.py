@@ -98,7 +98,14 @@ _FIXED: Final = (
     _Fixed(
         title="Connections to workers",
         module="gateway.transports.grpc.connection",
-        names=("RETRY_SECONDS", "DESCRIBE_INTERVAL_SECONDS", "STREAM_SECONDS", "MAX_STREAM_BREAKS"),
+        names=(
+            "RETRY_SECONDS",
+            "SHORT_SECONDS",
+            "RECONNECT_SECONDS",
+            "DESCRIBE_INTERVAL_SECONDS",
+            "STREAM_SECONDS",
+            "MAX_STREAM_BREAKS",
+        ),
     ),
     _Fixed(
         title="Addresses of workers",
@@ -118,7 +125,7 @@ _FIXED: Final = (
     _Fixed(
         title="Attempts of calls",
         module="gateway.transports.grpc.retries",
-        names=("MAX_SENT", "MAX_UNSENT", "WHOLE_SHARE"),
+        names=("MAX_SENT", "MAX_UNSENT", "SAME_CONNECTION_SECONDS", "WHOLE_SHARE"),
     ),
     _Fixed(title="Circuit breakers", module="gateway.transports.grpc.breaker", names=("PROBES", "PROBE_SECONDS")),
     _Fixed(

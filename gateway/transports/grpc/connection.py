@@ -44,6 +44,13 @@ from gateway.transports.worker_channel import WorkerError
 RETRY_SECONDS: Final = (0.25, 5.0)
 """First and longest pause before Describe is retried."""
 
+SHORT_SECONDS: Final = 1.0
+"""A connection that ended sooner was of no use: what accepts it is broken, or a proxy without a worker behind it."""
+
+RECONNECT_SECONDS: Final = (0.1, 2.0)
+"""First and longest pause before the next connection after two short ones in succession; doubled each time. gRPC's
+backoff is for attempts that fail: it connected to a server that closes each connection 350 times a second."""
+
 DESCRIBE_INTERVAL_SECONDS: Final = 1.0
 """The shortest time between two Describe calls on one connection. In a rolling update every second answer may have the
 other version: a Describe call for each would double the worker's load; one a second costs less than health checks."""
@@ -219,7 +226,7 @@ class Connection:
     def _result(self, error: grpc.aio.AioRpcError) -> CallResult:
         if error.code() is not grpc.StatusCode.UNAVAILABLE:
             return CallResult.FAILED
-        self._find_loss()
+        self.find_loss()
         return CallResult.UNSENT if (error.details() or "").startswith(NOT_CONNECTED) else CallResult.LOST
 
     def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
@@ -248,14 +255,33 @@ class Connection:
 
     async def _watch_channel(self) -> None:
         channel = self._channel
+        pause = 0.0
+        may_idle = True  # IDLE after an attempt: it connected, and was closed before this task noticed
         while True:
-            state = channel.get_state(try_to_connect=True)
+            state = channel.get_state()
             if state is grpc.ChannelConnectivity.READY:
+                since = monotonic()
                 await self._while_connected()
+                pause = 0.0 if monotonic() - since >= SHORT_SECONDS else await self._pause(pause)
+                may_idle = True
                 continue
-            if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+            if state is grpc.ChannelConnectivity.IDLE:
+                if not may_idle:
+                    pause = await self._pause(pause)
+                may_idle = False
+            elif state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                may_idle = True
                 await self._find_connect_error()
+            channel.get_state(try_to_connect=True)
             await channel.wait_for_state_change(state)
+
+    async def _pause(self, pause: float) -> float:
+        """Pause after a short connection. Returns how long to pause after the next one."""
+        if pause:
+            self.why = self._failures.unreachable("it closes connections as soon as they are open").message
+            self._owner.changed(self)
+            await asyncio.sleep(pause)
+        return min(max(2 * pause, RECONNECT_SECONDS[0]), RECONNECT_SECONDS[1])
 
     async def _find_connect_error(self) -> None:
         """Keep the reason why there is no connection; log it after ``REPORT_SECONDS``."""
@@ -387,7 +413,7 @@ class Connection:
         if stream.is_unimplemented:
             self._may_stream = False
             return
-        if self._find_loss():
+        if self.find_loss():
             return
         self._breaks = 1 if stream.answered else self._breaks + 1
         pause = min(STREAM_SECONDS[0] * 2 ** min(self._breaks - 1, MAX_STREAM_BREAKS), STREAM_SECONDS[1])
@@ -398,7 +424,7 @@ class Connection:
             self, f"reopened in {pause:g} s, unary calls until then", unsolicited_limit=stream.over_limit
         )
 
-    def _find_loss(self) -> bool:
+    def find_loss(self) -> bool:
         """Whether the connection is lost. Calls that were lost with it must not be retried on it before the task that
         watches it notices.
         """

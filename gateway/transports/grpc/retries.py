@@ -11,8 +11,9 @@ A call is sent twice at most, so that a call that crashes its worker does not cr
 effects is sent once.
 """
 
+import asyncio
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -30,14 +31,15 @@ from gateway.transports.in_flight import InFlight
 from gateway.transports.loop_lag import LoopLag
 from gateway.transports.worker_channel import Answered
 
-if TYPE_CHECKING:
-    import asyncio
-
 MAX_SENT: Final = 2
 """The maximum number of attempts that are sent."""
 
 MAX_UNSENT: Final = 5
 """The maximum number of retries of a call that was not sent, because connections broke before."""
+
+SAME_CONNECTION_SECONDS: Final = 0.05
+"""The pause before a lost call is retried on the same connection. The stream may end some milliseconds before gRPC
+reports that the whole connection is lost: in one of five kills of a worker, on a busy machine."""
 
 WHOLE_SHARE: Final = 0.9
 """The share of a policy's timeout that an attempt must have had, without delays of the gateway's event loop, for a
@@ -92,7 +94,7 @@ class RetryingCall(Struct, eq=False):
     # Of the current attempt; None: there is none.
     _endpoint: Endpoint | None = None
     _connection: Connection | None = None
-    _attempt: "asyncio.Task[None] | ReviewStream | None" = None
+    _attempt: asyncio.Task[None] | ReviewStream | None = None
     _began: float = 0.0
     _lag: float = 0.0
     # Endpoints that gave no verdict for its document, which another one may give.
@@ -171,11 +173,20 @@ class RetryingCall(Struct, eq=False):
         elif picked is not None:
             self.send(*picked)
         elif connection is not None and connection.can_be_called:
-            self.send(endpoint, connection)
+            asyncio.get_running_loop().call_later(SAME_CONNECTION_SECONDS, self._send_again, endpoint, connection)
         elif not endpoints.send_or_wait(self):
             return False
         endpoints.count(WorkerEvent.RETRY)
         return True
+
+    def _send_again(self, endpoint: Endpoint, connection: Connection) -> None:
+        """Retry the call on the connection on which it was lost, unless that is lost too."""
+        if self.is_done:
+            return
+        if connection.can_be_called and not connection.find_loss():
+            self.send(endpoint, connection)
+        elif not self._endpoints.send_or_wait(self):
+            self.fail(self._endpoints.failure_of(self))
 
     def _record_failure(self, endpoint: Endpoint, result: CallResult, now: float) -> None:
         """Report an attempt without a verdict to the circuit breaker.

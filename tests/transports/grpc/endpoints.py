@@ -58,6 +58,9 @@ class Played:
     def is_behind(self, _now):
         return self.behind
 
+    def find_loss(self):
+        return self.state is not State.READY
+
     @property
     def can_be_called(self):
         return self.state is State.READY and self.is_serving and not self.is_draining

@@ -305,6 +305,32 @@ async def test_a_call_for_which_there_was_no_connection_is_sent_again():
 # -------------------------------------------------------------------------------------------------- bounds
 
 
+async def test_a_server_that_closes_each_connection_causes_no_storm(monkeypatch):
+    """After the second one there is a pause, in which calls fail at once with the reason."""
+    monkeypatch.setattr(module, "RECONNECT_SECONDS", (1000.0, 1000.0))
+    settings_frame = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+    connections = []
+
+    async def close(reader, writer):
+        connections.append(writer)
+        writer.write(settings_frame)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(close, "127.0.0.1", 0)
+    async with server, working(configured(judge(), labels=address(server)), wait=0.0) as workers:
+        channel = workers._leased["labels"].connection
+        await until(lambda: "closes connections as soon as they are open" in channel.why)
+        refused = await called(workers, judge())
+        assert refused.reason is Reason.WORKER_UNAVAILABLE
+        assert "closes connections" in refused.message
+        assert len(connections) <= 3
+
+
+def address(server):
+    return f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
 async def test_more_calls_than_may_be_open_are_refused_at_once():
     """One more than worker_in_flight is OVERLOADED; when one has ended, the next is taken."""
     streams = Streams(answering(judge=silence))

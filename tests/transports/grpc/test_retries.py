@@ -7,6 +7,7 @@ import pytest
 
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.reasons import Reason
+from gateway.transports.grpc import retries as retries_module
 from gateway.transports.grpc import worker as worker_module
 from gateway.transports.grpc.call_attempt import CallResult
 from gateway.transports.grpc.connection import State
@@ -22,6 +23,18 @@ LATE = Failure(reason=Reason.WORKER_TIMEOUT, message="late")
 WORDS = {CallResult.UNSENT: BROKEN, CallResult.LOST: BROKEN, CallResult.FAILED: FAILED, CallResult.LATE: LATE}
 
 DENIED = Deny(message="no", code=403, reason="Forbidden")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """A pause that takes one turn of the loop."""
+    monkeypatch.setattr(retries_module, "SAME_CONNECTION_SECONDS", 0.0)
+
+
+async def turn():
+    """What is to happen next happens."""
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
 
 
 def end(attempt, result):
@@ -66,6 +79,7 @@ async def test_who_may_be_called_again(result, replicas, cancellable):
         called = Called(endpoints, cancellable=cancellable)
         place, attempt = first(endpoints)
         end(attempt, result)
+        await turn()
         again = len(endpoints.attempts()) - 1
         expected = {
             CallResult.UNSENT: True,
@@ -129,8 +143,35 @@ async def test_the_calls_of_a_broken_stream_are_retried_alone():
             Called(endpoints)
             _, attempt = first(endpoints)
             end(attempt, CallResult.LOST)
+            await turn()
             place, again = second(endpoints, attempt)
             assert place.unary == [again]
+
+
+async def test_a_call_is_not_retried_on_a_connection_that_turns_out_to_be_lost():
+    """It waits for the next one, as if it had never been retried."""
+    async with played("a", is_supervised=True) as endpoints:
+        called = Called(endpoints)
+        place, attempt = first(endpoints)
+        end(attempt, CallResult.LOST)
+        lose(endpoints, place)
+        await turn()
+        assert (place.open, called.answers) == ([], [])
+        place.state = State.READY
+        endpoints.worker._update()
+        second(endpoints, attempt)[1].answered(DENIED)
+        assert called.answer is DENIED
+
+
+async def test_a_call_that_is_cancelled_before_its_retry_is_not_retried():
+    """Nothing is sent for it."""
+    async with played("a") as endpoints:
+        called = Called(endpoints)
+        _, attempt = first(endpoints)
+        end(attempt, CallResult.LOST)
+        called.cancel()
+        await turn()
+        assert len(endpoints.attempts()) == 1
 
 
 async def test_it_keeps_its_call_of_its_own_when_it_has_to_wait():
