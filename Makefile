@@ -15,7 +15,7 @@ LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
 .PHONY: help run test integration lint format path cardinality bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-observe bench-cluster \
-  properties faults fuzz fuzz-long workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus build-compose demo-processes demo-checks soak deploy-checks manifests kit workers-gateway proto docs crds lock clean
+  properties faults fuzz fuzz-long workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus build-compose demo-processes demo-checks soak deploy-checks manifests kit workers-gateway proto docs crds lock sbom audit-dependencies clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -220,6 +220,12 @@ crds: $(VENV)/.dev  ## make deploy/chart/crds from the readers of the gateway's 
 lock: $(VENV)/.dev  ## lock requirements/*.in again, with hashes
 	@for name in run dev fuzz; do (cd requirements && ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --custom-compile-command 'make lock' --no-emit-index-url $$name.in -o $$name.txt) || exit 1; done
+
+sbom: $(VENV)/.dev  ## a CycloneDX bill of materials of all that the locks pin, in dist/sbom.cdx.json
+	@$(BIN)/python -m deploy.dependencies.sbom dist/sbom.cdx.json
+
+audit-dependencies: $(VENV)/.dev  ## known vulnerabilities of the pins, and which are not the newest (by hand; five minutes and a network)
+	@$(BIN)/python -m deploy.dependencies.audit
 
 clean:  ## remove everything that the other targets made
 	rm -rf $(VENV) .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""What the project is built from: read from its locks, as an SBOM, and compared with what is published."""
