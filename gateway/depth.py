@@ -79,15 +79,18 @@ def surveyed(text: bytes, limit: int) -> Generator[None, None, Survey]:
     return Survey(values, nesting.too_deep)
 
 
+def may_be_too_deep(text: bytes, limit: int) -> bool:
+    """Whether the text has more opening brackets than ``limit``, in strings or not: else it is not too deep."""
+    return text.count(b"[") + text.count(b"{") > limit
+
+
 def too_deep(text: bytes, limit: int) -> bool:
     """Whether arrays and objects nest more than ``limit`` levels deep in a JSON text; ``[]`` and ``{}`` are one level.
 
     Exact for JSON. For other texts it never raises, and False still means that a parser which stops at the first syntax
     error does not go deeper than ``limit`` before that.
     """
-    if text.count(b"[") + text.count(b"{") <= limit:
-        return False
-    return _passes(_structure(text, _ALL_BUT_QUOTES_AND_BRACKETS), limit)
+    return may_be_too_deep(text, limit) and _passes(_structure(text, _ALL_BUT_QUOTES_AND_BRACKETS), limit)
 
 
 def _structure(text: bytes, deleted: bytes) -> bytes:

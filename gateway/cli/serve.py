@@ -1,6 +1,7 @@
 """``admission-gateway serve``: serve kube-apiserver until SIGTERM or SIGINT."""
 
 import asyncio
+import ctypes
 import gc
 import signal
 from collections.abc import Sequence
@@ -43,6 +44,16 @@ _COLLECT_AFTER: Final = 20_000
 """New objects until a garbage collection: those of some fifty reviews, a few megabytes. A review makes a few hundred,
 which reference counting frees; at the default threshold of 700 a collection ran every other review and took 3 % of the
 time."""
+
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+"""glibc's malloc.h."""
+
+_MMAP_BYTES: Final = 131_072
+"""glibc's own initial value: an ordinary review has no block as large."""
+
+_TRIM_BYTES: Final = 1_048_576
+"""Free bytes at the heap's end that are kept: with less, ordinary reviews would give back and ask again."""
 
 _REFUSED: Final = (
     SourceError,
@@ -132,6 +143,7 @@ async def _serve(gateway: Gateway, process: ProcessIdentity | None) -> None:
         for each in gateway.unavailable:
             note(f"warning: {each.policy.place}: not verified: {each.message}", fg="yellow")
     configure_garbage_collection()
+    return_freed_memory()
     if channel is not None:
         channel.ready()
     await serve_until(stop, gateway)
@@ -151,6 +163,21 @@ def configure_garbage_collection() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 10, 10)
+
+
+def return_freed_memory() -> None:
+    """Have the C library give large blocks back to the system when they are freed.
+
+    glibc raises its threshold for blocks of their own (mmap) with the first large one that is freed. Later ones come
+    from the heap, which shrinks only from its end: after 40 bodies of 3 MB, 390 MB of 660 stayed. A fixed threshold
+    keeps that from happening. Other libraries have no ``mallopt``, or ignore it.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
+    mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
 
 
 def _url_host(host: str) -> str:

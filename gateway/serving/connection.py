@@ -13,7 +13,7 @@ import math
 import random
 import ssl
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import structlog
 
@@ -59,6 +59,7 @@ class Connection(web.RequestHandler):
         "_arrived",
         "_expires",
         "_half_since",
+        "_is_new",
         "_limits",
         "_made",
         "_meter",
@@ -98,6 +99,7 @@ class Connection(web.RequestHandler):
         self._limits = limits
         self._meter = ByteMeter(limits, server.unfinished_headers)
         self._note = note
+        self._is_new = True
         self._rejected = False
         self._half_since: float | None = None
         self._stuck_since: float | None = None
@@ -108,6 +110,12 @@ class Connection(web.RequestHandler):
     def is_expired(self) -> bool:
         """Whether it has reached its maximum age, or its client's certificate is to be verified again."""
         return self._loop.time() >= self._expires
+
+    def has_review(self) -> None:
+        """It has brought the header of a review, by a client that may."""
+        if self._is_new:
+            self._is_new = False
+            cast("Connections", self._manager).without_review.pop(self, None)
 
     def expire_certificate(self) -> None:
         """Expire, if the client has a certificate: its CA may not be trusted any more."""
@@ -307,6 +315,7 @@ class Connections(web.Server):
         self._max_age = max_age
         self.unfinished_headers = UnfinishedHeaders(limits)
         self._transports: dict[web.RequestHandler, asyncio.Transport] = {}
+        self.without_review: dict[web.RequestHandler, None] = {}
         self._none_open = asyncio.Event()
         self._none_open.set()
         self._sweep_every = min(limits.header_seconds, limits.write_seconds, limits.overrun_seconds) / 4
@@ -327,13 +336,24 @@ class Connections(web.Server):
         super().connection_made(handler, transport)
         self._transports[handler] = transport
         self._none_open.clear()
+        self.without_review[handler] = None
+        if len(self._transports) > self._limits.connections:
+            # The new one is among them: where all others have brought reviews, it is this one.
+            self._end(next(iter(self.without_review)))
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """Stop counting the connection."""
         super().connection_lost(handler, exc)
         self._transports.pop(handler, None)
+        self.without_review.pop(handler, None)
         if not self._transports:
             self._none_open.set()
+
+    def _end(self, handler: web.RequestHandler) -> None:
+        why = f"there are {self._limits.connections} connections, and this one has not brought a review yet"
+        cast("Connection", handler).refused(Refusal.CONNECTIONS, why)
+        del self.without_review[handler]
+        self._loop.call_soon(self._transports[handler].abort)
 
     async def none_open(self) -> None:
         """Wait until there is no connection."""

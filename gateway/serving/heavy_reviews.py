@@ -1,11 +1,12 @@
 """Reviews with many values: they take turns, and give the loop at least half of its time for all others.
 
-A review with at most ``LIGHT_VALUES`` values, as almost all have, does not come here. Another one is decoded, read and
+A review with at most ``LIGHT_VALUES`` values, as almost all have, is only charged. Another one is decoded, read and
 projected in slices (``decoding``, ``preparing``). After ``_BURST_SECONDS`` of slices, the next one waits as long as
 they took. One review at a time has the turn, in the order of arrival. So many large objects slow each other down, and
 no small one.
 
-What they become in memory is charged before they are parsed: at most ``values`` are alive together. A review that does
+What they become in memory is charged before they are parsed: at most ``values_in_flight`` are alive together, and of
+light reviews twice as many. A heavy review waits until it fits, and no other's turn is delayed by that. One that does
 not get its turn, or its values, while it can still be answered, is not read: each policy that needs its values fails
 with ``OVERLOADED``, and its failurePolicy applies.
 """
@@ -55,7 +56,9 @@ class HeavyReviews:
         self._values = min(limits.values_in_flight, _MOST_VALUES)
         self._events = events
         self._turn = asyncio.Lock()
+        self._room = asyncio.Lock()
         self._alive = 0
+        self._light = 0
         self._freed = asyncio.Event()
 
     async def decode(self, body: bytes, ends: float) -> Request:
@@ -65,9 +68,16 @@ class HeavyReviews:
             ReviewError: see ``gateway.review.request.decode``.
             Refused: it did not get its turn.
         """
+        steps = decoding(body, depth=self._limits.depth, readable=self._limits.readable_values)
+        try:
+            next(steps)
+        except StopIteration as decoded:
+            # Large, but light.
+            request: Request = decoded.value
+            return request
         try:
             async with asyncio.timeout_at(ends), self._turn:
-                return await _in_bursts(decoding(body, depth=self._limits.depth, readable=self._limits.readable_values))
+                return await _in_bursts(steps)
         except TimeoutError:
             self._events.count(LIMIT_HITS, "values_in_flight")
             raise Refused(Refusal.MEMORY, f"{Reason.OVERLOADED}: {_OVERLOADED}") from None
@@ -88,9 +98,11 @@ class HeavyReviews:
         charged = 0
         try:
             try:
-                async with asyncio.timeout_at(ends - _ANSWER_SECONDS), self._turn:
-                    charged = await self._charge(request.values)
-                    await _in_bursts(_steps(preparing(request, plan, documents)))
+                async with asyncio.timeout_at(ends - _ANSWER_SECONDS):
+                    async with self._room:
+                        charged = await self._charge(request.values)
+                    async with self._turn:
+                        await _in_bursts(_steps(preparing(request, plan, documents)))
             except TimeoutError:
                 self._events.count(LIMIT_HITS, "values_in_flight")
                 request.unread = UnreadError(Reason.OVERLOADED, _OVERLOADED)
@@ -98,6 +110,17 @@ class HeavyReviews:
         finally:
             self._alive -= charged
             self._freed.set()
+
+    def begin_light(self, request: Request) -> None:
+        """Charge a light review until ``end_light``. If it is one too many, it is unread."""
+        self._light += request.values
+        if self._light > 2 * self._values:
+            self._events.count(LIMIT_HITS, "values_in_flight")
+            request.unread = UnreadError(Reason.OVERLOADED, _OVERLOADED)
+
+    def end_light(self, request: Request) -> None:
+        """A light review is answered."""
+        self._light -= request.values
 
     async def _charge(self, values: int) -> int:
         # A single review always fits: otherwise it could never be read.

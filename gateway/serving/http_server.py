@@ -92,6 +92,7 @@ class Refuse(Protocol):
 
 _LIMIT_OF: Final = {
     Refusal.BODY_SIZE: "body_bytes",
+    Refusal.CONNECTIONS: "connections",
     Refusal.MEMORY: "body_bytes_in_flight",
     Refusal.HEADER_SIZE: "field_bytes",
     Refusal.HEADER_MEMORY: "header_bytes_in_flight",
@@ -262,6 +263,7 @@ class HttpServer:
         if target is None:
             raise unknown(path, self._routes)
         require_review(request, path, self._routes.not_ready)
+        connection.has_review()
         ends = started + budget(timeout)
         body = await self._bodies.read(request, ends)
         flow = Flow(connection.client, tenant_of(body), target.entry or path)

@@ -108,18 +108,23 @@ class Limits(Bounds):
     """Connections whose TLS handshake is not complete; beyond it the oldest is closed, first of those that have sent
     nothing. As many as wait in the kernel: ``backlog``."""
 
-    body_bytes_in_flight: int = budgeted(4, "Bytes of bodies in flight.")
-    """Bodies received and not yet answered, in bytes: a quarter of the memory budget, because parsed objects and
-    documents come on top, two to three times as much. By default 250 KB for each of the 1024 reviews, or a dozen of
-    the largest."""
+    body_bytes_in_flight: int = budgeted(8, "Bytes of bodies in flight.")
+    """Bodies received and not yet answered, in bytes: an eighth of the memory budget, because with documents and
+    messages to workers a body of 3 MB takes 16 MB, measured; together two thirds of the budget. (What is parsed is
+    charged by its values.) By default 128 KB for each of the 1024 reviews, 44 of 3 MB, or six of the largest."""
+
+    connections: int = budgeted(524_288)
+    """TLS connections: 2,048 by default; 40 KB each when idle, and up to 0.4 MB while much arrives. An API server keeps
+    25 for each entry: three of them, 27 entries. One more ends the oldest that has not brought a review yet."""
 
     readable_values: int = READABLE_VALUES
     """JSON values, and names of members, of a review of which a part is read: see ``gateway.review.request``."""
 
-    values_in_flight: int = budgeted(1_024)
-    """JSON values, and names of members, of heavy reviews that are parsed together: 89 bytes each, an eleventh of the
-    memory budget; by default 1,048,576, two and a half of the largest that are read, and 94 MB. A full garbage
-    collection takes 40 ns for each: 42 ms. So more are never alive, however large the budget is."""
+    values_in_flight: int = budgeted(2_048)
+    """JSON values, and names of members, of heavy reviews that are parsed together: 89 bytes each, a 23rd of the memory
+    budget; by default 524,288, nearly two of the largest that are read, and 47 MB. A full garbage collection takes 40
+    ns for each: 21 ms. So more than 1,048,576 are never alive, however large the budget is. Light reviews together may
+    have twice as many: 1024 in flight with 1,000 each, of which a pod has 200."""
 
     heartbeat_seconds: float = 10.0
     """How long the event loop may stand still until ``/livez`` fails: longer than any work, and soon enough that the

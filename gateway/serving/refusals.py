@@ -73,6 +73,9 @@ class Refusal(StrEnum):
     HEADER_TIME = "header_time"
     """The header did not arrive in time."""
 
+    CONNECTIONS = "connections"
+    """The connections are at their limit; closed without an answer."""
+
     PLAIN_HTTP = "plain_http"
     """Plain HTTP on the TLS port."""
 

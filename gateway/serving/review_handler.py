@@ -136,7 +136,11 @@ class ReviewHandler:
             times = ReviewTimes(started=started, read=read, ends=ends)
             driver = partial(self._driver, configuration, plan, request, times, target.entry, trace)
             if request.values <= LIGHT_VALUES:
-                decision = await self._decide(driver())
+                self._heavy.begin_light(request)
+                try:
+                    decision = await self._decide(driver())
+                finally:
+                    self._heavy.end_light(request)
             else:
                 async with self._heavy.prepared(request, plan, ends) as documents:
                     decision = await self._decide(driver(documents))

@@ -44,6 +44,7 @@ FORMER_ENTRY_POLICIES: Final = "former_entry_policies"
 LIMITS: Final = (
     "body_bytes",
     "body_bytes_in_flight",
+    "connections",
     "field_bytes",
     "handshakes",
     FORMER_ENTRY_POLICIES,
@@ -65,6 +66,7 @@ REFUSALS: Final = (
     "body_framing",
     "body_size",
     "body_time",
+    "connections",
     "content_encoding",
     "content_type",
     "expectation",

@@ -48,7 +48,7 @@ def test_every_share_follows_the_memory_budget(budget):
         for name, limit in limits.limits.items()
         if limit.budget_divisor and getattr(limits, name) == budget // limit.budget_divisor
     ]
-    assert len(shares) == 6
+    assert len(shares) == 9
     assert sum(shares) <= budget
 
 
@@ -83,7 +83,7 @@ def test_a_share_that_is_given_is_taken_as_it_is():
     """A limit that the operator sets is used, and the others still follow the budget."""
     limits, transport, _, cache = chosen("--memory-budget", "2Gi", "--limit-cache-memory-bytes", "512Mi")
     assert cache.memory_bytes == 512 * 2**20
-    assert limits.body_bytes_in_flight == 2**29
+    assert limits.body_bytes_in_flight == 2**28
     assert transport.worker_backlog_bytes == transport.queue_open_bytes == 2**28
 
 

@@ -167,3 +167,48 @@ async def test_the_values_of_a_cancelled_review_are_free_again(always, events):
     await asyncio.gather(task, return_exceptions=True)
     async with reviews.prepared(again := heavy(), judges(), ends):
         assert again.is_parsed
+
+
+async def test_light_reviews_are_charged_as_well(events):
+    """Many of them take as much memory as a few heavy ones: beyond the limit a review is unread, until others end."""
+    reviews, each = HeavyReviews(Limits(values_in_flight=VALUES), events), [heavy() for _ in range(6)]
+    for on in each:
+        reviews.begin_light(on)
+    assert [on.unread is None for on in each] == [
+        on.values * (place + 1) <= 2 * VALUES for place, on in enumerate(each)
+    ]
+    assert each[-1].unread.reason is Reason.OVERLOADED
+    assert (LIMIT_HITS, "values_in_flight") in events.events
+    for on in each:
+        reviews.end_light(on)
+    reviews.begin_light(last := heavy())
+    assert last.unread is None
+
+
+async def test_a_large_body_of_few_values_waits_for_no_turn(events):
+    """Who has no part in the work does not wait for it: one text of a megabyte is decoded beside a heavy review."""
+    reviews = HeavyReviews(Limits(), events)
+    text = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE",'
+    text += b'"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{"a":"%s"}}}'
+    async with reviews._turn:
+        decoded = await reviews.decode(text % (b"x" * 3_000_000), 0.0)
+    assert decoded.uid == "u"
+
+
+async def test_a_review_that_waits_for_room_holds_no_turn(always, events):
+    """A heavy review that does not fit yet does not delay the decoding of another."""
+    reviews, first, second = HeavyReviews(Limits(values_in_flight=VALUES), events), heavy(), heavy(4 * VALUES)
+    ends = asyncio.get_running_loop().time() + WAIT_SECONDS
+    async with reviews.prepared(first, judges(), ends):
+        task = asyncio.create_task(_prepare(reviews, second, ends))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not second.is_parsed
+        assert not reviews._turn.locked()
+    await task
+    assert second.is_parsed
+
+
+async def _prepare(reviews, on, ends):
+    async with reviews.prepared(on, judges(), ends):
+        pass
