@@ -1,7 +1,6 @@
 """Gateways and workers come and go while clients create, and no create is lost for it."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import ssl
@@ -9,11 +8,9 @@ from itertools import count
 from pathlib import Path
 
 from gateway.serving.limits import DRAIN_SECONDS, SHUTDOWN_DELAY_SECONDS
-from tests.caching.servers import free_port
 from tests.e2e.cluster import HOST
 from tests.e2e.objects import config_map, pod
 from tests.e2e.policies import CONFIG_MAPS, default_labels, judge
-from tests.e2e.worker_process import WorkerProcess
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import policy, until
 from tests.integration.workers import Gate, scripted
@@ -59,10 +56,19 @@ class Creates:
 
     async def _run(self):
         while not self._ending:
-            reply = await self._cluster.create(config_map(f"c{next(_NUMBERS)}"))
+            obj = self.made(next(_NUMBERS))
+            reply = await self._cluster.create(obj)
             self.done += 1
-            if reply.code != 201 or (self._labelled and not _is_labelled(reply)):
+            if not self.is_right(obj, reply):
                 self.failed.append(reply)
+
+    def made(self, number):
+        """The object that is created next."""
+        return config_map(f"c{number}")
+
+    def is_right(self, obj, reply):
+        """Whether the reply is what its create must have."""
+        return reply.code == 201 and (not self._labelled or _is_labelled(reply))
 
     async def more(self, number=5 * CREATING):
         """Wait for so many."""
@@ -88,22 +94,6 @@ async def replica(cluster, balancer, *flags):
     balancer.add(gateway)
     await until(lambda: balancer.is_ready(gateway))
     return gateway
-
-
-async def test_a_rolling_update_loses_no_create(cluster, balancer):
-    """Three replicas are replaced one after the other: a pod gets SIGTERM before its endpoint is removed."""
-    cluster.write(mutating=[labels()], validating=[judge(rules=CONFIG_MAPS)])
-    replicas = [await replica(cluster, balancer) for _ in range(3)]
-    await cluster.register(balancer.port)
-    async with Creates(cluster) as creates:
-        for gateway in replicas:
-            await creates.more()
-            _, code = await asyncio.gather(replica(cluster, balancer), balancer.delete(gateway))
-            assert code == 0
-        await creates.more()
-        await until(lambda: creates.done >= CREATES)
-    print(f"{creates.done} creates, of which {len(creates.failed)} failed")  # noqa: T201 - `-rP` shows it
-    assert creates.lost_none(), creates.failed[:3]
 
 
 async def test_a_new_replica_gets_its_share_without_a_lost_create(cluster, balancer):
@@ -133,31 +123,6 @@ async def test_a_killed_replica_loses_no_create_under_ignore(cluster, balancer):
     async with Creates(cluster) as decided:
         await decided.more()
     assert creates.failed == decided.failed == []
-
-
-async def test_a_rolling_update_of_a_worker_loses_no_create(cluster, balancer):
-    """Two replicas of a worker end on SIGTERM, one after the other, and are started again."""
-    addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
-    target = f"ipv4:{','.join(addresses)}"
-    with contextlib.ExitStack() as stack:
-
-        def start(address):
-            worker = WorkerProcess(address, CONFIGURED)
-            stack.callback(worker.stop)
-            return worker.ready()
-
-        workers = [start(address) for address in addresses]
-        validating = [policy("judge", worker="rolling", rules=CONFIG_MAPS)]
-        gateway = await cluster.enforce(workers={"rolling": target}, mutating=[labels()], validating=validating)
-        async with Creates(cluster) as creates:
-            for worker in workers:
-                await until(lambda: gateway.metric("worker_connections", worker="rolling") == 2)
-                await creates.more(THIRD)
-                assert await asyncio.to_thread(worker.terminate) == 0
-                await creates.more()
-                await asyncio.to_thread(start, worker.target)
-            await creates.more(THIRD)
-    assert creates.lost_none(), creates.failed[:3]
 
 
 async def test_a_new_configuration_loses_no_create(cluster):

@@ -1,9 +1,9 @@
-"""The table of the fault matrix: printed at the end of a run, and written to .run/faults.md."""
+"""The table of the fault matrix: printed at the end of a run, and written to .run: faults.md, or faults-e2e.md."""
 
 from pathlib import Path
 from typing import NamedTuple
 
-FILE = Path(__file__).parents[2] / ".run/faults.md"
+FOLDER = Path(__file__).parents[2] / ".run"
 _PROPERTY = "cell of the fault matrix"
 
 
@@ -31,7 +31,7 @@ def cell(link, transport, fault, found, attempts):
 def summarize(terminal):
     """Print and write the cells of all reports."""
     rows = [
-        (Cell(*value), report.outcome)
+        (Cell(*value), report.outcome, report.nodeid)
         for reports in terminal.stats.values()
         for report in reports
         for name, value in getattr(report, "user_properties", ())
@@ -39,15 +39,16 @@ def summarize(terminal):
     ]
     if not rows:
         return
+    is_e2e = rows[0][2].startswith("tests/e2e/")
     head = ("Link", "Transport", "Fault", "Fail", "Ignore", "Sent until judged again", "Left behind", "Result")
-    table = [head, *([*map(str, each), outcome] for each, outcome in sorted(rows))]
+    table = [head, *([*map(str, each), outcome] for each, outcome, _ in sorted(rows))]
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     table.insert(1, ["-" * width for width in widths])
     lines = [
         "| " + " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) + " |" for row in table
     ]
-    FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text("\n".join(lines) + "\n")
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / ("faults-e2e.md" if is_e2e else "faults.md")).write_text("\n".join(lines) + "\n")
     terminal.section(f"fault matrix: {len(rows)} cells, each with both failure policies")
     for line in lines:
         terminal.write_line(line)

@@ -1,0 +1,137 @@
+"""Everything is restarted, one after the other, under 10,000 creates: none fails, and none passes without a verdict."""
+
+import asyncio
+import base64
+import contextlib
+import os
+
+import pytest
+
+from tests.caching import servers
+from tests.e2e.objects import config_map
+from tests.e2e.policies import CONFIG_MAPS, judge, required_labels
+from tests.e2e.test_rollout import CONFIGURED, Creates, labels, replica
+from tests.e2e.worker_process import WorkerProcess
+from tests.integration.running import policy, until
+
+pytestmark = pytest.mark.timeout(600)
+
+CREATES = 10_000
+"""Of so many creates around three restarts, none may be wrong."""
+
+QUARTER = CREATES // 4
+"""Before, between and after three restarts."""
+
+JUDGED = "judged"
+
+FORBIDDEN_SHARE = 5
+"""Each fifth object lacks the label that a policy requires."""
+
+
+class JudgedCreates(Creates):
+    """Creates of which each reply must show the verdicts of all policies.
+
+    An object without an owner is denied. Any other is stored with the label of the mutating policy, and its user gets
+    the warning of the validating one: each is missing where a policy failed open.
+    """
+
+    def made(self, number):
+        """An object, with an owner or without."""
+        return config_map(f"c{number}", labels={"owner": "a"} if number % FORBIDDEN_SHARE else {})
+
+    def is_right(self, obj, reply):
+        """Whether it was judged, and as it must be."""
+        if not obj["metadata"]["labels"]:
+            return reply.code == 403 and "owner" in reply.message
+        stored = {"owner": "a", "team": "a"}
+        return reply.code == 201 and reply.body["metadata"]["labels"] == stored and reply.warnings == [JUDGED]
+
+    async def enough(self):
+        """Wait for what is missing of all creates."""
+        while (missing := CREATES - self.done) > 0:
+            await self.more(min(missing, CREATES // 10))
+
+    def report(self, what):
+        """Say how many there were (``pytest -rP`` shows it); assert that none was wrong."""
+        print(f"{what}: {self.done} creates, of which {len(self.failed)} failed or were undecided")  # noqa: T201
+        assert self.failed == [], [each.body for each in self.failed[:3]]
+        assert self.done >= CREATES
+
+
+async def many(creates, number=QUARTER):
+    """Wait for so many more: a tenth of all at a time, as a machine may be slow."""
+    for _ in range(0, number, CREATES // 10):
+        await creates.more(CREATES // 10)
+
+
+def validating(**fields):
+    """One that warns of each object that it allows, and one that denies those without an owner."""
+    judging = {"rules": CONFIG_MAPS} | fields
+    return [judge(warnings=[JUDGED], **judging), required_labels("owner", **judging)]
+
+
+async def test_gateways(cluster, balancer):
+    """Three replicas are replaced: a pod gets SIGTERM before its endpoint is removed."""
+    cluster.write(mutating=[labels()], validating=validating())
+    replicas = [await replica(cluster, balancer) for _ in range(3)]
+    await cluster.register(balancer.port)
+    async with JudgedCreates(cluster) as creates:
+        for gateway in replicas:
+            await many(creates)
+            _, code = await asyncio.gather(replica(cluster, balancer), balancer.delete(gateway))
+            assert code == 0
+        await creates.enough()
+    creates.report("three gateways replaced")
+
+
+async def test_workers(cluster):
+    """Three replicas of a worker end on SIGTERM, one after the other, and are started again."""
+    addresses = [f"127.0.0.1:{servers.free_port()}" for _ in range(3)]
+    target = f"ipv4:{','.join(addresses)}"
+    with contextlib.ExitStack() as stack:
+
+        def start(address):
+            worker = WorkerProcess(address, CONFIGURED)
+            stack.callback(worker.stop)
+            return worker.ready()
+
+        workers = [start(address) for address in addresses]
+        warning = {"settings": {"warnings": [JUDGED]}, "policy": "judge", "rules": CONFIG_MAPS}
+        policies = [policy("judge", worker="rolling", **warning), required_labels("owner", rules=CONFIG_MAPS)]
+        gateway = await cluster.enforce(workers={"rolling": target}, mutating=[labels()], validating=policies)
+        async with JudgedCreates(cluster) as creates:
+            for worker in workers:
+                await until(lambda: gateway.metric("worker_connections", worker="rolling") == len(workers))
+                await many(creates)
+                assert await asyncio.to_thread(worker.terminate) == 0
+                await asyncio.to_thread(start, worker.target)
+            await creates.enough()
+    creates.report("three replicas of a worker restarted")
+
+
+async def test_redis(cluster, tmp_path):
+    """The Redis through which each verdict is looked up and shared is killed three times, and started again."""
+    # Redis is used, however slow the machine is: what becomes of late answers has tests of its own.
+    patient = ("--limit-cache-redis-seconds", 1)
+    keys = tmp_path / "keys"
+    keys.write_text(base64.b64encode(os.urandom(32)).decode())
+    with servers.server(tmp_path) as redis:
+        cached = {"cache": {"ttl": "5m"}, "inputs": ["/object/metadata"]}
+        flags = ("--redis", redis.url, "--seal-key-file", keys, *patient)
+        await cluster.enforce(*flags, mutating=[labels(**cached)], validating=validating(**cached))
+        async with JudgedCreates(cluster) as creates:
+            for _ in range(3):
+                await many(creates)
+                redis.kill()
+                await creates.more()
+                await asyncio.to_thread(redis.start)
+                # It is empty; verdicts are shared by it again.
+                await until(lambda: held(redis) > 0)
+            await creates.enough()
+    creates.report("Redis killed three times")
+
+
+def held(redis):
+    """How many verdicts are in it."""
+    with redis.client as client:
+        return client.dbsize()
