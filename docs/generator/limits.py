@@ -274,7 +274,7 @@ _FIXED: Final = (
         names=("FINDINGS_OF_ONE", "FINDINGS_KEPT", "MESSAGE_CHARACTERS", "INCOMPLETE_KEPT"),
     ),
     _Fixed(title="Unjudged admissions of a log", module="gateway.audit.unjudged_lines", names=("OBJECTS_KEPT",)),
-    _Fixed(title="PolicyReports", module="gateway.cli.policy_reports", names=("RESULTS",)),
+    _Fixed(title="PolicyReports", module="gateway.cli.policy_reports", names=("RESULTS", "MESSAGE")),
     _Fixed(
         title="Warnings about ignored failures",
         module="gateway.engine.open_warnings",

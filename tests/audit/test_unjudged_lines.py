@@ -2,6 +2,10 @@
 
 import json
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from gateway.audit import unjudged_lines
 from gateway.audit.unjudged_lines import (
     DRY_RUN,
@@ -114,6 +118,24 @@ def test_an_event_that_left_no_object_does_not_count():
     found, skipped = unjudged_objects(log)
     assert [(each.name, each.operation) for each in found] == [("p-x", "CREATE"), ("p", "UPDATE")]
     assert skipped == {DRY_RUN: 1, REFUSED: 1, NO_OBJECT: 2, NO_NAME: 1}
+
+
+LINE = line()
+SIMPLE = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+VALUES = SIMPLE | st.lists(SIMPLE, max_size=2) | st.dictionaries(st.text(max_size=5), SIMPLE, max_size=2)
+
+
+@pytest.mark.property
+@given(st.data())
+def test_no_line_of_a_log_ends_the_audit(data):
+    """Whatever a log has: with members of other types, or cut, it is one object, or one that does not count."""
+    known = data.draw(st.sampled_from([json.loads(LINE), EVENT | {"responseObject": {}}]))
+    changed = data.draw(st.dictionaries(st.sampled_from(sorted(known)), VALUES, max_size=3))
+    text = json.dumps(known | changed, ensure_ascii=False).encode(errors="surrogatepass")
+    end = data.draw(st.sampled_from([len(text)]) | st.integers(0, len(text)))
+    found, skipped = unjudged_objects([data.draw(st.binary(max_size=5)), text[:end]])
+    assert len(found) + sum(skipped.values()) <= 1
+    assert all(isinstance(each.name, str) and each.name for each in found)
 
 
 def test_a_long_log_is_bounded(monkeypatch):
