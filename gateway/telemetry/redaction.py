@@ -76,6 +76,10 @@ MOST_VALUES: Final = 200
 """Values that are searched for in each text. Of a Secret with more, no text is shown: that is no reason to spend
 seconds on one document."""
 
+FORMS: Final = 5_000
+"""Forms of values that are collected, some 20 ms of work. Of a Secret with more, paths are shown as of one whose values
+are not known, and no text is: 140,000 small values took 0.7 s, and each path as long again."""
+
 _OBJECT_IDENTITY: Final = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
 """Of the object, what the request's own members say as well."""
 
@@ -237,7 +241,8 @@ class Redaction:
 
     def text(self, text: str, call: InvocationRecord | None = None) -> str:
         """A text of this review, by ``hides_texts``; as it was written, without hidden values, or ``HIDDEN_TEXT``."""
-        return HIDDEN_TEXT if text and self.hides_texts(call) else scrubbed_text(text, self._values)
+        hidden = self.hides_texts(call) or len(self._values) > FORMS
+        return HIDDEN_TEXT if text and hidden else scrubbed_text(text, self._values)
 
     def cleaned(self, text: str, characters: int) -> str:
         """The first ``characters`` of a text, at most, without hidden values."""
@@ -253,7 +258,7 @@ class Redaction:
 
     def path(self, pointer: str) -> str:
         """The path of a change of this review, without hidden values."""
-        if self._is_reduced and self._reading:
+        if (self._is_reduced and self._reading) or len(self._values) > FORMS:
             # A policy may have made a name of a value, which is not known any more.
             parts = pointer.split("/")
             names = 2 if parts[1:2] and parts[1] in KEYED else 3
@@ -265,21 +270,33 @@ class Redaction:
 
         Values shorter than ``SHORTEST`` characters are not searched for.
         """
+        if len(self._values) > FORMS:
+            return HIDDEN
         return scrubbed(value, self._values) if self._values else value
 
     @cached_property
     def _values(self) -> tuple[str, ...]:
-        """The hidden values, in the forms in which they stand in the request, and decoded; the longest first."""
+        """The hidden values, in the forms in which they stand in the request, and decoded; the longest first.
+
+        If there are more than ``FORMS``, only some.
+        """
         if not self.secret and self._token is None:
             return ()
         found: set[str] = set()
+        for each in self._forms():
+            if len(each) >= SHORTEST:
+                found.add(each)
+                if len(found) > FORMS:
+                    break
+        return tuple(sorted(found, key=lambda text: (-len(text), text)))
+
+    def _forms(self) -> Iterable[str]:
         for value in self._objects.values():
             if self.secret:
-                found.update(secret_texts(value))
+                yield from secret_texts(value)
             elif self._token is not None and type(value) is dict:
                 outer, inner = self._token
-                found.update(texts(value[outer].get(inner) if type(value.get(outer)) is dict else None))
-        return tuple(sorted((each for each in found if len(each) >= SHORTEST), key=lambda text: (-len(text), text)))
+                yield from texts(value[outer].get(inner) if type(value.get(outer)) is dict else None)
 
 
 def _union(inputs: Iterable[Inputs], also: Sequence[tuple[str, ...]]) -> Inputs:

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy
 from gateway.reasons import Reason
+from gateway.scopes.inputs import Inputs
+from gateway.scopes.pointer_set import PointerSet
 from gateway.telemetry import decision_memory
 from gateway.telemetry.decision_document import decision_document, encoded
 from gateway.telemetry.decision_memory import NOT_RETAINED, DecisionMemory
@@ -87,6 +89,14 @@ def test_the_bytes_are_bounded():
     assert 10 < len(memory) < 50
     assert memory.size <= 500_000
     assert uids(memory.newest())[-1] == f"u{100 - len(memory)}"
+
+
+def test_a_parsed_object_is_charged_by_its_values():
+    """Brackets occupy more than any other text of their length."""
+    inputs = Inputs(places=PointerSet([("object", "spec", "*", "a")]))
+    of = [{"metadata": {}, "spec": spec} for spec in ([[]] * 3_000, ["x" * 12_000])]
+    nested, text = (decide([policy("a", inputs=inputs)], {"a": Allow()}, on=request(each))[0] for each in of)
+    assert memory_of(nested).size > 400_000 > memory_of(text).size > 100_000
 
 
 def test_a_large_review_is_retained_without_its_objects():

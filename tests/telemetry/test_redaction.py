@@ -17,7 +17,7 @@ from gateway.scopes.pointer import parse_pointer
 from gateway.scopes.pointer_set import PointerSet
 from gateway.telemetry.decision_document import decision_document
 from gateway.telemetry.decision_memory import reduced
-from gateway.telemetry.masking import HIDDEN
+from gateway.telemetry.masking import HIDDEN, secret_texts
 from gateway.telemetry.redaction import HIDDEN_TEXT, Redaction
 from tests.traffic import recordings
 from tests.world import decide, label, patch, policy, request
@@ -170,6 +170,30 @@ def test_other_texts_are_searched_for_the_values():
     on = of_secret({"data": {"a": encoded("hunter2"), "b": encoded("x")}})
     redaction = Redaction(on, ())
     assert redaction.scrubbed({"hunter2": [f"/a/{encoded('hunter2')}", "x", 1]}) == {HIDDEN: [f"/a/{HIDDEN}", "x", 1]}
+
+
+def test_a_secret_of_very_many_values_is_hidden_without_a_search(monkeypatch):
+    """Not all are collected; then no text is shown, no path beyond its first names, and nothing that is searched."""
+    monkeypatch.setattr("gateway.telemetry.redaction.FORMS", 300)
+    seen = []
+    monkeypatch.setattr(
+        "gateway.telemetry.redaction.secret_texts", lambda value: map(counted(seen), secret_texts(value))
+    )
+    on = of_secret({"data": {f"k{number}": encoded(f"value {number}") for number in range(1_000)}})
+    redaction = Redaction(on, ())
+    assert redaction.text("a text with value 999") == HIDDEN_TEXT
+    assert redaction.cleaned("a text with value 999", 100) == HIDDEN
+    assert redaction.path("/data/value 999") == f"/data/{HIDDEN}"
+    assert redaction.scrubbed({"value 999": 1}) == HIDDEN
+    assert len(seen) < 600
+
+
+def counted(seen):
+    def count(text):
+        seen.append(text)
+        return text
+
+    return count
 
 
 def test_a_retained_decision_is_redacted_without_its_object():
