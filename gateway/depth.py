@@ -4,7 +4,7 @@ A JSON parser recurses once per level, so a few hundred kilobytes of ``[`` can c
 8259, section 9: "An implementation may set limits on the maximum depth of nesting." The limit must be checked before
 the parser runs, on every text from outside, at a negligible cost. The steps:
 
-1. A text with no more opening brackets than the limit cannot nest deeper: two counts at memory speed. Almost all texts
+1. A text with no more opening brackets than the limit cannot nest deeper: one pass at memory speed. Almost all texts
    end here.
 2. Brackets inside strings do not nest. First escaped backslashes are removed, then escaped quotes, so that each
    remaining quote begins or ends a string; then everything that is neither quote nor bracket. ``{}`` becomes ``[]``,
@@ -38,8 +38,11 @@ _STEPS = bytes.maketrans(b"[]", b"\x01\xff")
 _SLICE = 65_536
 """Bytes of a slice of ``surveyed``: at most some 5 ms of work (only quotes), mostly 0.2 ms."""
 
-_BEFORE_VALUES = (b",", b"[", b"{")
-"""Each value of a JSON text, except the outermost, follows one of these."""
+_ALL_BUT_BEFORE_VALUES = bytes(set(range(256)) - set(b",[{"))
+"""Each value of a JSON text, except the outermost, follows one of the three others. (To delete in one pass takes a
+quarter of the time of three counts.)"""
+
+_ALL_BUT_OPENING = bytes(set(range(256)) - set(b"[{"))
 
 
 class Survey(NamedTuple):
@@ -53,7 +56,14 @@ def most_values(text: bytes) -> int:
     """An upper bound of the number of values in a JSON text, without the outermost. (Commas and brackets in strings
     count too.)
     """
-    return sum(map(text.count, _BEFORE_VALUES))
+    return len(text.translate(None, _ALL_BUT_BEFORE_VALUES))
+
+
+def light_survey(text: bytes, limit: int) -> Survey:
+    """An upper bound of the number of values, and exactly whether the text nests more than ``limit`` levels deep."""
+    before = text.translate(None, _ALL_BUT_BEFORE_VALUES)
+    values = len(before)
+    return Survey(values, values > limit and values - before.count(b",") > limit and too_deep(text, limit))
 
 
 def surveyed(text: bytes, limit: int) -> Generator[None, None, Survey]:
@@ -81,7 +91,7 @@ def surveyed(text: bytes, limit: int) -> Generator[None, None, Survey]:
 
 def may_be_too_deep(text: bytes, limit: int) -> bool:
     """Whether the text has more opening brackets than ``limit``, in strings or not: else it is not too deep."""
-    return text.count(b"[") + text.count(b"{") > limit
+    return len(text.translate(None, _ALL_BUT_OPENING)) > limit
 
 
 def too_deep(text: bytes, limit: int) -> bool:

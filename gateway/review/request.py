@@ -27,7 +27,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from gateway.depth import Survey, may_be_too_deep, most_values, surveyed, too_deep
+from gateway.depth import Survey, light_survey, may_be_too_deep, most_values, surveyed
 from gateway.reasons import Reason
 from gateway.slices import finished
 
@@ -323,7 +323,7 @@ def decode(body: bytes, *, depth: int = DEPTH, readable: int = READABLE_VALUES) 
         TooManyValuesError: so many that not even the members are told apart.
     """
     if is_light(body):
-        return _decoded(body, Survey(most_values(body), too_deep(body, depth)), depth, readable)
+        return _decoded(body, light_survey(body, depth), depth, readable)
     return finished(decoding(body, depth=depth, readable=readable))
 
 
@@ -336,7 +336,7 @@ def decoding(body: bytes, *, depth: int = DEPTH, readable: int = READABLE_VALUES
     """The same as ``decode``, in slices of a few milliseconds: yields after each."""
     values = _first_values(body)
     if values <= LIGHT_VALUES and (len(body) <= _COUNTED_BYTES or not may_be_too_deep(body, depth)):
-        return _decoded(body, Survey(values, too_deep(body, depth)), depth, readable)
+        return _decoded(body, light_survey(body, depth), depth, readable)
     yield
     survey = yield from surveyed(body, depth)
     if survey.values > MOST_VALUES:
