@@ -158,3 +158,26 @@ def test_only_large_values_are_heeded(value, effort):
     frame = Frame([])
     frame.heed(value)
     assert frame.effort == effort
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [
+        ("text.findAll('a').size() > 0", "operation interrupted"),
+        ("text.findAll('').size() > 0", "operation interrupted"),
+        ("text.findAll('a', 10).size() == 10", "it has a value"),
+        ("text.find('b') == ''", "it has a value"),
+    ],
+)
+def test_very_many_matches_of_a_regular_expression_end(expression, found):
+    """Each match is effort; 300,000 of them took 20 s, because the characters before each were counted."""
+    assert message(expression, text="a" * 300_000) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "found"),
+    [("é€😀", "", ["", "", "", ""]), ("aéa", "é|x*", ["", "é", ""]), ("éé", "é", ["é", "é"])],
+)
+def test_matches_begin_and_end_at_characters(text, pattern, found):
+    """The text is searched as bytes, and no match is within a character."""
+    assert outcome(f"text.findAll('{pattern}')", text=text) == found

@@ -127,24 +127,28 @@ def _format(text: str, values: list[Any], effort: Effort) -> str:
         raise Fault(str(error)) from error
 
 
+_WRITTEN: Final = 6
+"""Steps of writing a value."""
+
+
 def _pay(value: Any, effort: Effort) -> None:
     """The effort of writing a value, before anything is written: a format string costs only what its own length is.
 
     Each element counts, and each text by its length: the same large string may stand in a list a thousand times.
     """
     if isinstance(value, str | bytes):
-        effort(1 + len(value) // PER_STEP)
+        effort(_WRITTEN + len(value) // PER_STEP)
     elif isinstance(value, list):
-        effort(1 + len(value))
+        effort(_WRITTEN + len(value))
         for element in value:
             _pay(element, effort)
     elif is_map(value):
-        effort(1)
+        effort(_WRITTEN)
         for key, found in items(value):
             _pay(key, effort)
             _pay(found, effort)
     else:
-        effort(1)
+        effort(_WRITTEN)
 
 
 def _unfit(clause: str, value: Any) -> Malformed:

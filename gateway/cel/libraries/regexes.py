@@ -5,11 +5,12 @@ has the same syntax and picks the same matches.)
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
 from gateway.cel.libraries.overloads import Library, function, member
+from gateway.cel.values.equality import Effort
 from gateway.cel.values.faults import Fault, no_such_overload
 
 _KEPT: Final = 32
@@ -84,36 +85,57 @@ def _matches(text: Any, pattern: Any) -> bool:
     return _compiled(pattern).search(text.encode()) is not None
 
 
-def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
-    """The matches from left to right, none overlapping."""
+_MATCH: Final = 4
+"""Steps of a match: some 2 µs."""
+
+
+def _found(text: str, pattern: str, count: int, effort: Effort) -> Iterator[str]:
+    """The matches from left to right, none overlapping; at most ``count``, if that is not negative."""
     try:
         compiled = _compiled(pattern)
     except Fault as fault:
         raise Fault(f"Illegal regex: {fault.message}") from None
-    found: list[str] = []
+    # As bytes: in a text, RE2 would count the characters before each match, which is quadratic.
+    content = text.encode()
     end = -1
-    for match in compiled.finditer(text) if count else ():
-        # Go's regexp: "If 'All' is present ... empty matches abutting a preceding match are ignored."
-        touches = match.start() == match.end() == end
+    for match in compiled.finditer(content) if count else ():
+        effort(_MATCH)
+        start = match.start()
+        # Go's regexp: "If 'All' is present ... empty matches abutting a preceding match are ignored." And none is
+        # within a character.
+        skipped = start == match.end() and (start == end or content[start : start + 1] in _CONTINUATIONS)
         end = match.end()
-        if not touches:
-            found.append(match.group())
-        if len(found) == count:
-            break
-    return found
+        if skipped:
+            continue
+        yield match.group().decode()
+        count -= 1
+        if not count:
+            return
 
 
-def _find(text: str, pattern: str) -> str:
-    return next(iter(_find_all(text, pattern)), "")
+_CONTINUATIONS: Final = frozenset(bytes([byte]) for byte in range(0x80, 0xC0))
+"""The bytes of a character in UTF-8, but for its first."""
+
+
+def _find(text: str, pattern: str, effort: Effort) -> str:
+    return next(_found(text, pattern, -1, effort), "")
+
+
+def _find_all(text: str, pattern: str, effort: Effort) -> list[str]:
+    return list(_found(text, pattern, -1, effort))
+
+
+def _find_some(text: str, pattern: str, count: int, effort: Effort) -> list[str]:
+    return list(_found(text, pattern, count, effort))
 
 
 REGEXES: Final = Library(
     overloads=(
         function("matches", "matches(string, string) -> bool"),
         member("matches_string", "string.matches(string) -> bool"),
-        member("string_find_string", "string.find(string) -> string", _find),
-        member("string_find_all_string", "string.findAll(string) -> list(string)", _find_all),
-        member("string_find_all_string_int", "string.findAll(string, int) -> list(string)", _find_all),
+        member("string_find_string", "string.find(string) -> string", _find, effortful=True),
+        member("string_find_all_string", "string.findAll(string) -> list(string)", _find_all, effortful=True),
+        member("string_find_all_string_int", "string.findAll(string, int) -> list(string)", _find_some, effortful=True),
     ),
     singletons={"matches": _matches},
 )
