@@ -11,6 +11,7 @@
 import os
 import stat
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -20,6 +21,12 @@ from gateway.policies.decoding.texts import SourceText
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 """A ConfigMap holds at most 1 MiB. The Namespace documents of 10,000 namespaces, as kubectl prints them, take 8 MiB."""
+
+MAX_FILES: Final = 10_000
+"""Files of a source. Looking at them once a second takes 5 µs each; a directory with more entries is another one's."""
+
+MAX_BYTES: Final = 4 * MAX_FILE_BYTES
+"""All files together: they are held while their configuration is in force."""
 
 MAX_ATTEMPTS: Final = 3
 """A ConfigMap is swapped once a minute at most; what has changed three times in a row is being written to."""
@@ -62,7 +69,7 @@ def read_at_once(paths: Sequence[Path]) -> tuple[tuple[SourceText, ...], State]:
     for _ in range(MAX_ATTEMPTS):
         before = _find(paths)
         try:
-            texts = tuple(_read_file(file.path) for file in before)
+            texts = _read_files(before)
         except SourceError:
             if _find(paths) == before:
                 raise
@@ -94,7 +101,23 @@ def _find(paths: Sequence[Path]) -> list[_File]:
                 files.setdefault(real, _File(path=file, real=real, state=_state(file)))
             except ValueError as error:  # a zero byte
                 raise _refusal(file, error) from error
+            if len(files) > MAX_FILES:
+                raise _too_many(path)
     return list(files.values())
+
+
+def _read_files(files: Sequence[_File]) -> tuple[SourceText, ...]:
+    texts, total = [], 0
+    for file in files:
+        text = _read_file(file.path)
+        total += len(text.content)
+        if total > MAX_BYTES:
+            raise SourceError(
+                f"policies: {_printable(file.path)}: with this file, all files together have more than {MAX_BYTES}"
+                " bytes; name only those that hold policies, or serve some of them by another gateway"
+            )
+        texts.append(text)
+    return tuple(texts)
 
 
 def _state(file: Path) -> tuple[int, ...]:
@@ -108,9 +131,13 @@ def _state(file: Path) -> tuple[int, ...]:
 
 def _listing(directory: Path) -> list[Path]:
     try:
-        entries = sorted(directory.iterdir(), key=lambda entry: entry.name)
+        with os.scandir(directory) as found:
+            names = [entry.name for entry in islice(found, MAX_FILES + 1)]
     except OSError as error:
         raise _refusal(directory, error) from error
+    if len(names) > MAX_FILES:
+        raise _too_many(directory)
+    entries = [directory / name for name in sorted(names)]
     files = [entry for entry in entries if _is_ours(entry)]
     if not files:
         raise SourceError(
@@ -118,6 +145,12 @@ def _listing(directory: Path) -> list[Path]:
             "name the directory that holds the policies, or a file"
         )
     return files
+
+
+def _too_many(path: Path) -> SourceError:
+    return SourceError(
+        f"policies: {_printable(path)}: more than {MAX_FILES} files; name a directory that holds only the policies"
+    )
 
 
 def _is_ours(entry: Path) -> bool:

@@ -145,9 +145,9 @@ class TooMuchWorkError(Exception):
     """More calls than allowed."""
 
 
-def counted(work):
-    """What ``work`` returns, if it makes at most ``MOST_CALLS`` calls."""
-    left = MOST_CALLS
+def counted(work, most=MOST_CALLS):
+    """What ``work`` returns, if it makes at most so many calls."""
+    left = most
 
     def called(_frame, event, _argument):
         nonlocal left

@@ -215,3 +215,35 @@ def test_load_configuration(tmp_path):
     assert loaded.workers["good"].grpc.directory == str(tmp_path)
     (error,) = loaded.errors
     assert str(error).startswith(f"{tmp_path}/b.yaml:4: metadata.name: Invalid value: ")
+
+
+def test_a_directory_has_so_many_files(tmp_path, monkeypatch):
+    """A directory with more entries than a source may have files is another one's, and is not read."""
+    monkeypatch.setattr(files, "MAX_FILES", 3)
+    for number in range(3):
+        (tmp_path / f"{number}.yaml").write_text("a: 1")
+    assert len(read([tmp_path])) == 3
+    (tmp_path / "another").write_text("")
+    with pytest.raises(SourceError, match="more than 3 files; name a directory that holds only the policies"):
+        read([tmp_path])
+
+
+def test_all_files_together_have_so_many_bytes(tmp_path, monkeypatch):
+    """Files of which each is small enough are refused together; the one that was too much is named."""
+    monkeypatch.setattr(files, "MAX_BYTES", 10)
+    for number in range(3):
+        (tmp_path / f"{number}.yaml").write_text("a: 1")
+    with pytest.raises(SourceError, match=r"2\.yaml: with this file, all files together have more than 10 bytes"):
+        read([tmp_path])
+    assert len(read([tmp_path / "0.yaml", tmp_path / "1.yaml"])) == 2
+
+
+def test_a_device_and_a_loop_of_links_are_refused_at_once(tmp_path):
+    """What never ends is not read: a device, a link to itself."""
+    (tmp_path / "zero.yaml").symlink_to("/dev/zero")
+    with pytest.raises(SourceError, match="not a regular file"):
+        read([tmp_path])
+    (tmp_path / "zero.yaml").unlink()
+    (tmp_path / "loop.yaml").symlink_to("loop.yaml")
+    with pytest.raises(SourceError, match=r"loop\.yaml: cannot be read"):
+        read([tmp_path])

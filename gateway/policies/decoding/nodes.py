@@ -27,6 +27,10 @@ MAX_COST: Final = 32 * 1024 * 1024
 """Each value costs 64 plus its characters, each time it is referred to: 10,000 Namespaces as kubectl prints them (40
 values and 400 characters each) cost 30 million. A text of 16 MiB reaches half of it by its characters alone."""
 
+DOCUMENT_COST: Final = 512
+"""A document costs as much besides: it is an object, with errors and a place of its own. So a text holds at most some
+58,000, which takes a second or two."""
+
 MAX_NUMBER: Final = 400
 """Characters of a number. The largest finite double has 309 digits; reading more takes time that grows with their
 square."""
@@ -112,8 +116,9 @@ class Builder:
         self._anchors: dict[str, _Anchored | None] = {}
         self._spent = 0
 
-    def next(self) -> None:
+    def next(self, *, line: int = 1) -> None:
         """Another document begins."""
+        self._spend(DOCUMENT_COST, line)
         self.root = None
         self._anchors = {}
 
@@ -169,7 +174,8 @@ class Builder:
             raise TextError(
                 line,
                 f"the text is too large: more than {MAX_COST} bytes, aliases followed and each value counted as "
-                f"{NODE_COST} plus its characters; split it into several files",
+                f"{NODE_COST} plus its characters, each document as {DOCUMENT_COST} besides; split it into several "
+                "files",
             )
 
     def _line(self, line: int) -> int:

@@ -42,7 +42,7 @@ def read_yaml(text: str) -> Iterator[Node]:
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
-                builder.next()
+                builder.next(line=_line(event))
             elif isinstance(event, yaml.DocumentEndEvent):
                 if builder.root is not None:
                     yield builder.root
@@ -52,8 +52,12 @@ def read_yaml(text: str) -> Iterator[Node]:
         raise _text_error(error, text) from error
 
 
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark is not None else 1
+
+
 def _take(builder: Builder, event: yaml.Event) -> None:
-    line = event.start_mark.line + 1 if event.start_mark is not None else 1
+    line = _line(event)
     match event:
         case yaml.ScalarEvent():
             builder.scalar(_scalar(event), line=line, anchor=event.anchor)
