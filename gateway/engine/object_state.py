@@ -21,7 +21,7 @@ from gateway.engine.verdicts import Change, ChangeKind, Failure
 from gateway.patching.application import PatchDialect, apply_json_patch
 from gateway.patching.difference import Operation, difference
 from gateway.patching.equality import equal
-from gateway.patching.errors import PatchError, ScopeError
+from gateway.patching.errors import PatchError, PatchLimitError, ScopeError
 from gateway.patching.field_ownership import ChangedField, FieldOwnership, Overwrite
 from gateway.patching.limits import PatchLimits
 from gateway.patching.merging import apply_merge_patch, merged_unlike
@@ -43,6 +43,12 @@ _NO_CHANGE: Final = {
 
 
 _encode: Final = msgspec.json.Encoder().encode
+
+DIFFERENCE_STEPS: Final = "difference_steps"
+"""The limit of a comparison, after which values are replaced whole: its name in metrics."""
+
+PATCH_WORK: Final = "patch_work"
+"""Any limit of ``PatchLimits``, likewise."""
 
 _LARGE: Final = 16_384
 """Bytes of a change that is large: a smaller one takes some 2 ms in all."""
@@ -69,7 +75,8 @@ class ObjectState(Struct, eq=False):
     """The object of one review after the policies so far, and which policy changed what.
 
     ``changed``: a policy has changed it, even if another one undid that. ``after`` is the object if it differs from the
-    original, else None: then documents hold the API server's own bytes.
+    original, else None: then documents hold the API server's own bytes. ``limits_hit``: the limits of work that changes
+    have reached, by name, for the metrics.
     """
 
     _request: Request
@@ -79,6 +86,7 @@ class ObjectState(Struct, eq=False):
     _patch: tuple[Operation, ...] | None = ()
     _field_ownership: FieldOwnership | None = None
     _unrecorded: list[tuple[int, int, AppliedChange]] = []
+    limits_hit: list[str] = []
     _fields: tuple[ChangedField, ...] | None = None
     _steps: int = _REVIEW_STEPS
     _large: bool = False
@@ -102,6 +110,7 @@ class ObjectState(Struct, eq=False):
             sub_resource=self._request.sub_resource,
             limits=self._limits,
             steps=Steps(min(STEPS, max(_HEAVY, self._steps))),
+            limits_hit=self.limits_hit,
         )
         try:
             before = self.now()
@@ -110,6 +119,8 @@ class ObjectState(Struct, eq=False):
         given = scope.steps.left
         applied = yield from apply_change(before, change, scope)
         self._steps -= given - scope.steps.left
+        if scope.steps.exhausted:
+            self.limits_hit.append(DIFFERENCE_STEPS)
         return applied
 
     def overwritten(self, operations: tuple[Operation, ...], author: int) -> tuple[Overwrite, ...]:
@@ -165,7 +176,7 @@ class ObjectState(Struct, eq=False):
 
 class Scope(Struct, frozen=True, kw_only=True):
     """The bounds of a change: the part of the object in the policy's inputs (None: all), what it may write, and how
-    much work it may cause.
+    much work it may cause; ``limits_hit`` gets the limits that it reaches.
     """
 
     visibility: PointerSet | None
@@ -173,6 +184,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     sub_resource: str
     limits: PatchLimits
     steps: Steps
+    limits_hit: list[str] = []
 
 
 def apply_change(before: Any, change: Change, scope: Scope) -> Generator[None, None, AppliedChange | Failure]:
@@ -195,6 +207,8 @@ def apply_change(before: Any, change: Change, scope: Scope) -> Generator[None, N
     except ScopeError as error:
         return _outside(str(error))
     except PatchError as error:
+        if isinstance(error, PatchLimitError):
+            scope.limits_hit.append(PATCH_WORK)
         return _invalid(str(error))
 
 
@@ -210,6 +224,7 @@ def _checked(before: Any, after: Any, change: Change, scope: Scope) -> Generator
         yield
         size = len(_encode(after))
         if size > scope.limits.object_bytes:
+            scope.limits_hit.append(PATCH_WORK)
             return _invalid(f"the object may have {scope.limits.object_bytes} bytes, and with the change has {size}")
     outside = _beyond_writes(before, after, operations, change, scope)
     if outside is not None:

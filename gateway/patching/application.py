@@ -15,7 +15,7 @@ from msgspec import UNSET
 from gateway.enums import StrEnum
 from gateway.patching.draft import Draft, place
 from gateway.patching.equality import Value, equal
-from gateway.patching.errors import PatchError, json_quoted, kind, prefixed, quoted
+from gateway.patching.errors import PatchError, PatchLimitError, json_quoted, kind, prefixed, quoted
 from gateway.patching.kubernetes import apply_kubernetes_patch
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.patching.parsing import TokenCount, decode, parse_pointer
@@ -80,7 +80,7 @@ def apply_json_patch(
         return apply_kubernetes_patch(document, patch, limits, visibility)
     operations = decode(_PATCH, patch, "the JSON Patch", limits)
     if len(operations) > limits.operations:
-        raise PatchError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
+        raise PatchLimitError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
     draft = (
         Draft(document, patch, limits)
         if visibility is None

@@ -5,7 +5,7 @@ array panics the request's goroutine, whether the arrays are equal or not. In an
 other member, but a ``null`` written by this patch never equals one that was there before.
 """
 
-from gateway.patching.errors import PatchError
+from gateway.patching.errors import PatchError, PatchLimitError
 from gateway.patching.nodes import Elements, Members, Node, PanicError
 
 
@@ -50,7 +50,9 @@ class Comparison:
             raise PanicError("invalid memory address or nil pointer dereference")
         self._left -= 1
         if self._left < 0:
-            raise PatchError(f"the tests of a patch may compare {self._limit} values in all, and would compare more")
+            raise PatchLimitError(
+                f"the tests of a patch may compare {self._limit} values in all, and would compare more"
+            )
         if one.container is None and one.open_object() is None and one.open_array() is None:
             return other.container is None and _same_text(one, other)
         if isinstance(one.container, Members):

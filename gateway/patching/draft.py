@@ -19,7 +19,7 @@ import msgspec
 
 from gateway.depth import most_values, too_deep
 from gateway.patching.equality import Value
-from gateway.patching.errors import PatchError, json_quoted, kind, quoted
+from gateway.patching.errors import PatchError, PatchLimitError, json_quoted, kind, quoted
 from gateway.patching.limits import PatchLimits
 from gateway.scopes.pointer import Pointer, array_index, format_pointer
 
@@ -56,7 +56,7 @@ class Draft:
 
     def _check_depth_of(self, text: bytes, target: Pointer) -> None:
         if too_deep(text, self._limits.depth - len(target)):
-            raise PatchError(
+            raise PatchLimitError(
                 f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {place(target)}"
             )
 
@@ -167,17 +167,19 @@ class Draft:
         self._copied += len(text)
         limit = self._limits.copied_bytes
         if self._copied > limit:
-            raise PatchError(f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}")
+            raise PatchLimitError(
+                f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}"
+            )
         self._values += most_values(text)
         if self._values > self._limits.values:
-            raise PatchError(f"a patch may copy {self._limits.values} values in all, and would copy more")
+            raise PatchLimitError(f"a patch may copy {self._limits.values} values in all, and would copy more")
         return text
 
     def _shift(self, elements: int) -> None:
         """Count array elements that move by one index."""
         self._shifted += elements
         if self._shifted > self._limits.shifted_elements:
-            raise PatchError(
+            raise PatchLimitError(
                 f"a patch may move {self._limits.shifted_elements} array elements by one place in all,"
                 f" and with this operation moves {self._shifted}"
             )

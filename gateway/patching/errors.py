@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.quoting import json_quoted, quoted, shortened
 
-__all__ = ["PatchError", "ScopeError", "json_quoted", "kind", "prefixed", "quoted", "shortened"]
+__all__ = ["PatchError", "PatchLimitError", "ScopeError", "json_quoted", "kind", "prefixed", "quoted", "shortened"]
 
 _KINDS = {
     dict: "an object",
@@ -25,6 +25,10 @@ class PatchError(ValueError):
     """A worker's change is malformed, does not apply, or exceeds a limit. The message says which and where."""
 
 
+class PatchLimitError(PatchError):
+    """The change exceeds a limit (``PatchLimits``)."""
+
+
 class ScopeError(PatchError):
     """The change would read or move a hidden value: ``WRITE_SCOPE``, not ``INVALID_PATCH``."""
 
@@ -32,7 +36,7 @@ class ScopeError(PatchError):
 def prefixed(error: PatchError, where: str) -> PatchError:
     """The same error, prefixed with its place in the change."""
     reported = f"{where}: {error}"
-    return ScopeError(reported) if isinstance(error, ScopeError) else PatchError(reported)
+    return type(error)(reported)
 
 
 def kind(value: Any) -> str:

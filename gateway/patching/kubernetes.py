@@ -23,7 +23,7 @@ from gateway.depth import most_values, too_deep
 from gateway.patching.comparison import Comparison
 from gateway.patching.encoding import encoded
 from gateway.patching.equality import Value
-from gateway.patching.errors import PatchError, kind, prefixed, quoted
+from gateway.patching.errors import PatchError, PatchLimitError, kind, prefixed, quoted
 from gateway.patching.limits import PatchLimits
 from gateway.patching.nodes import Container, Elements, Node, children_of
 from gateway.patching.parsing import TokenCount, decode
@@ -56,7 +56,7 @@ def apply_kubernetes_patch(
     decode(_ANYTHING, patch, "the JSON Patch", limits)
     operations = decode(_PATCH, patch, "the JSON Patch", limits) or []
     if len(operations) > limits.operations:
-        raise PatchError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
+        raise PatchLimitError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
     target = _Target(document, limits)
     guard = None if visibility is None else Visibility(visibility, opened=children_of)
     number = 0
@@ -132,12 +132,14 @@ class _Target:
         self._copied += len(text) if count else 0
         limit = self._limits.copied_bytes
         if self._copied > limit:
-            raise PatchError(f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}")
+            raise PatchLimitError(
+                f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}"
+            )
         self._values += most_values(text) if count else 0
         if self._values > self._limits.values:
-            raise PatchError(f"a patch may copy {self._limits.values} values in all, and would copy more")
+            raise PatchLimitError(f"a patch may copy {self._limits.values} values in all, and would copy more")
         if too_deep(text, self._limits.depth - path.count("/")):
-            raise PatchError(
+            raise PatchLimitError(
                 f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {quoted(path)}"
             )
 
@@ -145,7 +147,7 @@ class _Target:
         if isinstance(container, Elements):
             self._shifted += len(container.elements)
             if self._shifted > self._limits.shifted_elements:
-                raise PatchError(
+                raise PatchLimitError(
                     f"a patch may move {self._limits.shifted_elements} array elements by one place in all,"
                     f" and with this operation moves {self._shifted}"
                 )

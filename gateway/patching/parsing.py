@@ -6,7 +6,7 @@ import msgspec
 
 from gateway.depth import most_values, surveyed, too_deep
 from gateway.patching.equality import Value
-from gateway.patching.errors import PatchError, kind
+from gateway.patching.errors import PatchError, PatchLimitError, kind
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.scopes import pointer
 from gateway.scopes.pointer import Pointer, PointerError
@@ -31,9 +31,9 @@ def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> dic
 def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: PatchLimits) -> T:
     """What ``decoder`` makes of a text, which the PatchError calls ``name`` if it is refused."""
     if (found := _values(content, limits)) > limits.values:
-        raise PatchError(f"{name}: at most {limits.values} values and names of members, found {found}")
+        raise PatchLimitError(f"{name}: at most {limits.values} values and names of members, found {found}")
     if too_deep(content, limits.depth):
-        raise PatchError(f"{name}: arrays and objects may nest {limits.depth} levels deep, and nest deeper")
+        raise PatchLimitError(f"{name}: arrays and objects may nest {limits.depth} levels deep, and nest deeper")
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:
@@ -90,7 +90,9 @@ class TokenCount:
         """Count a pointer, the operation's ``member``. Raises PatchError if it has too many, or all of them have."""
         count = text.count("/")
         if count > self._limits.pointer_tokens:
-            raise PatchError(f'"{member}": at most {self._limits.pointer_tokens} tokens in a pointer, found {count}')
+            raise PatchLimitError(
+                f'"{member}": at most {self._limits.pointer_tokens} tokens in a pointer, found {count}'
+            )
         self._tokens += count
         if self._tokens > self._limits.tokens:
-            raise PatchError(f"a patch may have {self._limits.tokens} tokens in all its pointers, and has more")
+            raise PatchLimitError(f"a patch may have {self._limits.tokens} tokens in all its pointers, and has more")

@@ -41,15 +41,18 @@ class Steps:
         left: how many.
     """
 
-    __slots__ = ("_floor", "left")
+    __slots__ = ("_floor", "exhausted", "left")
 
     def __init__(self, left: int = STEPS) -> None:
         self.left = left
+        self.exhausted = False
+        """A part of the work had too few steps."""
         self._floor = 0
 
     def take(self, steps: int) -> None:
         """Take steps before the work is done. Raises OutOfStepsError if there are too few."""
         if self.left - steps < self._floor:
+            self.exhausted = True
             raise OutOfStepsError
         self.left -= steps
 

@@ -148,6 +148,9 @@ class Metrics:
                 exhausted |= call.answer.reason is Reason.BUDGET_EXHAUSTED
                 if call.failed_open:
                     add(FAILED_OPEN, (phase, name))
+        if decision.object_state is not None:
+            for limit in decision.object_state.limits_hit:
+                add(LIMIT_HITS, (limit,))
         if exhausted:
             add(REVIEW_BUDGET_EXHAUSTED, (phase,))
         if decision.prefetches:

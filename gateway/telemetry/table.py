@@ -9,6 +9,7 @@ from typing import Final
 
 from gateway.engine.answer_source import Source
 from gateway.engine.decision import Outcome
+from gateway.engine.object_state import DIFFERENCE_STEPS, PATCH_WORK
 from gateway.engine.plan import UnavailableReason
 from gateway.policies.model import Mode, Phase, Policy
 from gateway.reasons import Reason
@@ -44,12 +45,14 @@ FORMER_ENTRY_POLICIES: Final = "former_entry_policies"
 LIMITS: Final = (
     "body_bytes",
     "body_bytes_in_flight",
+    DIFFERENCE_STEPS,
     "connections",
     "field_bytes",
     "handshakes",
     FORMER_ENTRY_POLICIES,
     "header_bytes_in_flight",
     "header_seconds",
+    PATCH_WORK,
     "readable_values",
     "reviews_in_flight",
     "reviews_waiting",

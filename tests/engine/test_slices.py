@@ -5,11 +5,14 @@ from random import Random
 
 from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
+from gateway.engine.object_state import DIFFERENCE_STEPS, PATCH_WORK
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
 from gateway.policies.model import FailurePolicy, ReinvocationPolicy
 from gateway.reasons import Reason
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import LIMIT_HITS
 from tests.patching.test_work import counted
-from tests.world import World, label, plan, policy, request
+from tests.world import World, label, patch, plan, policy, request
 
 VALUES = list(range(60_000))
 LARGE = {"metadata": {"name": "p", "labels": {}}, "l": [{"n": value} for value in VALUES[:6_000]]}
@@ -102,3 +105,21 @@ def test_an_answer_between_two_slices_is_kept():
     while step.decision is None:
         step = engine.expired(100.0) if not step.calls else engine.answered(step.calls[0], Deny(message="no"), 100.0)
     assert [type(each.answer) for each in step.decision.calls] == [Allow, Deny]
+
+
+def test_a_limit_that_was_hit_is_known_to_the_metrics():
+    """A patch that exceeds a limit, and a difference that ran out of steps, are counted by the limit's name."""
+    doubling = patch(*[{"op": "copy", "from": "/l", "path": "/l/-"}] * 40)
+    chain = [policy("a", failure_policy=FailurePolicy.IGNORE), policy("b", index=1)]
+    decision, _ = decided(chain, {"a": doubling, "b": whole_array})
+    assert decision.object_state.limits_hit == [PATCH_WORK, DIFFERENCE_STEPS]
+    metrics = Metrics()
+    metrics.know((each.policy for each in decision.plan.members), ())
+    metrics.decided(decision)
+    assert metrics.value(LIMIT_HITS, PATCH_WORK) == metrics.value(LIMIT_HITS, DIFFERENCE_STEPS) == 1
+
+
+def whole_array(document):
+    """An allow with another array of 20,000 objects, and each of them different."""
+    changed = document["object"] | {"l": [{"n": -1, "m": index} for index in range(20_000)]}
+    return Allow(change=Change(kind=ChangeKind.OBJECT, content=json.dumps(changed).encode()))
