@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.engine.answer_source import Source
+from gateway.engine.object_state import DIFFERENCE_STEPS, PATCH_WORK
 from gateway.engine.plan import Unavailable, UnavailableReason
 from gateway.engine.trace_context import TraceContext
 from gateway.engine.verdicts import Allow, Deny, Failure
@@ -96,9 +97,9 @@ def test_the_words_of_refusals_are_those_of_the_front():
 
 
 def test_the_words_of_limits_are_those_of_the_limits():
-    """Each limit that is counted is one of Limits or TransportLimits, or of former entries."""
+    """Each limit that is counted is one of Limits or TransportLimits, or of former entries, or of workers' changes."""
     known = {*Limits.limits, *TransportLimits.limits}
-    assert {*LIMITS, *LIMIT_OF.values()} <= {*known, "former_entry_policies"}
+    assert {*LIMITS, *LIMIT_OF.values()} <= {*known, "former_entry_policies", DIFFERENCE_STEPS, PATCH_WORK}
 
 
 def test_every_event_of_a_worker_is_one_of_a_transport():
