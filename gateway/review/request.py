@@ -27,6 +27,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from gateway.bounds import READABLE_VALUES
 from gateway.depth import Survey, light_survey, may_be_too_deep, most_values, surveyed
 from gateway.reasons import Reason
 from gateway.slices import finished
@@ -39,11 +40,6 @@ recursive type. The limit is below Python's recursion limit of 1000, so that no 
 
 LIGHT_VALUES: Final = 20_000
 """Values of a review that is read in one piece: some 2 ms of work. Almost all reviews have fewer; a pod has 200."""
-
-READABLE_VALUES: Final = 300_000
-"""Values, and names of members, of a review whose large members can be read. One takes 0.03 to 0.17 us to parse: in the
-worst case 50 ms, in one call that nothing can interrupt. The API server stores objects of at most 1.5 MB (etcd's
-limit): at 20 bytes for each name with its value, 150,000 in the object of an UPDATE and as many in the old one."""
 
 MOST_VALUES: Final = 4_000_000
 """Values, and names of members, of a review that is decoded at all: a request of 3 MiB, the API server's limit, of

@@ -5,8 +5,7 @@ A request that reaches a limit is answered or its connection closed; it never wa
 
 from typing import Final
 
-from gateway.bounds import BODY_BYTES, Bounds, budgeted, of_body, tunable
-from gateway.review.request import READABLE_VALUES
+from gateway.bounds import BODY_BYTES, READABLE_VALUES, Bounds, budgeted, of_body, tunable
 
 _API_SERVER_IDLE_SECONDS: Final = 90
 """kube-apiserver's idle timeout for webhook connections. It does not retry a POST if the gateway closes earlier."""
