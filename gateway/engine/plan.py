@@ -132,7 +132,15 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     def failing(self, failure: Failure) -> "Plan":
         """The same plan in which no policy can be called, for this reason (such as OVERLOADED)."""
-        return replace(self, unavailable=failure)
+        # The last one is kept: under overload it is needed for each review, and its table of policies is large.
+        kept = self._failing
+        if not kept or kept[0].unavailable is not failure:
+            kept[:] = [replace(self, unavailable=failure)]
+        return kept[0]
+
+    @cached_property
+    def _failing(self) -> list["Plan"]:
+        return []
 
 
 def make_plan(

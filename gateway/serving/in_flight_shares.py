@@ -15,7 +15,6 @@ same. Nothing is reserved, and only what has reviews in flight has state.
 Each may have one while there is any room. Pure: no clock, no loop.
 """
 
-from collections import Counter
 from collections.abc import Hashable
 from typing import Final, NamedTuple
 
@@ -28,7 +27,11 @@ class Flow(NamedTuple):
     entry: Hashable
 
 
-_TIMES: Final = (3, 1, 3)
+_TIMES_OF_CLIENT: Final = 3
+_TIMES_OF_TENANT: Final = 1
+_TIMES_OF_ENTRY: Final = 3
+
+_Held = dict[Hashable, int]
 
 
 class InFlightShares:
@@ -37,15 +40,18 @@ class InFlightShares:
     def __init__(self, total: int) -> None:
         self._total = total
         self.taken = 0
-        self._held: tuple[Counter[Hashable], ...] = (Counter(), Counter(), Counter())
+        self._held: tuple[_Held, _Held, _Held] = ({}, {}, {})
 
     def is_full(self, flow: Flow) -> bool:
         """Whether a flow has its share already, or there is no room."""
+        # Without loops: each review comes here.
         free = self._total - self.taken
-        if free <= 0:
-            return True
-        return any(
-            held[name] >= max(1, times * free) for held, name, times in zip(self._held, flow, _TIMES, strict=True)
+        clients, tenants, entries = self._held
+        return (
+            free <= 0
+            or tenants.get(flow.tenant, 0) >= _TIMES_OF_TENANT * free
+            or clients.get(flow.client, 0) >= _TIMES_OF_CLIENT * free
+            or entries.get(flow.entry, 0) >= _TIMES_OF_ENTRY * free
         )
 
     def acquire(self, flow: Flow) -> bool:
@@ -53,14 +59,18 @@ class InFlightShares:
         if self.is_full(flow):
             return False
         self.taken += 1
-        for held, name in zip(self._held, flow, strict=True):
-            held[name] += 1
+        clients, tenants, entries = self._held
+        clients[flow.client] = clients.get(flow.client, 0) + 1
+        tenants[flow.tenant] = tenants.get(flow.tenant, 0) + 1
+        entries[flow.entry] = entries.get(flow.entry, 0) + 1
         return True
 
     def release(self, flow: Flow) -> None:
         """A review is not in flight any more."""
         self.taken -= 1
         for held, name in zip(self._held, flow, strict=True):
-            held[name] -= 1
-            if not held[name]:
+            left = held[name] - 1
+            if left:
+                held[name] = left
+            else:
                 del held[name]
