@@ -134,7 +134,7 @@ def _go(ask: Run) -> Iterator[Row]:
     form = "{{if and .Update (not .Indirect)}}{{.Path}} {{.Version}} {{.Update.Version}}{{end}}"
     for lock in GO:
         for line in _asked(
-            ask(("go", "list", "-m", "-u", "-mod=readonly", "-f", form, "all"), str(Path(lock).parent))
+            ask(("go", "list", "-e", "-m", "-u", "-mod=readonly", "-f", form, "all"), str(Path(lock).parent))
         ).splitlines():
             if line.strip():
                 name, pinned, newest = line.split()
