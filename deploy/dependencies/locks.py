@@ -6,7 +6,7 @@ file                 what it pins
 requirements/*.txt   all Python packages, with hashes; what is only in dev.txt is not shipped
 package-lock.json    all packages of npm, with hashes; those with "dev" are not shipped
 go.mod, go.sum       all modules that a build needs, with hashes in go.sum
-pom.xml              direct dependencies and plugins; Maven has no lock, so what these need is not known here
+pom.xml              direct dependencies and plugins; Maven has no lock, only the hashes in workers/java/.mvn
 Cargo.toml           direct dependencies; a library has no Cargo.lock, so what these need is not known here
 NOTICE               packages of npm whose files are in the tree, unchanged
 ===================  =======================================================================================

@@ -96,6 +96,21 @@ def test_every_plugin_of_mavens_lifecycle_is_pinned():
         assert f"<artifactId>maven-{name}-plugin</artifactId>" in managed
 
 
+def test_an_artifact_of_maven_has_its_hash():
+    """Maven 3.9 refuses another file of this name; what is not in the list it would take, so all of ours are in it."""
+    known = dict(line.split("  ")[::-1] for line in text("workers/java/.mvn/checksums/checksums.sha256").splitlines())
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known.values())
+    for each in locks.packages():
+        if each.kind == "maven":
+            group, name = each.name.split("/")
+            path = f"{group.replace('.', '/')}/{name}/{each.version}/{name}-{each.version}"
+            # A dependency that only has others, such as junit-jupiter's, has a jar, too.
+            assert {f"{path}.pom", f"{path}.jar"} <= known.keys(), each
+    flags = text("workers/java/.mvn/maven.config").split()
+    assert "--strict-checksums" in flags
+    assert "-Daether.artifactResolver.postProcessor.trustedChecksums=true" in flags
+
+
 @pytest.mark.parametrize("lock", CARGO)
 def test_a_crate_has_an_exact_version(lock):
     """`=1.2.3`: there is no Cargo.lock, which would name a registry and bind the programs that use the SDK."""
