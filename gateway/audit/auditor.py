@@ -23,7 +23,7 @@ from gateway.engine.plan import make_plan
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
-from gateway.review.request import Request, ReviewError
+from gateway.review.request import Request, ReviewError, TooManyValuesError
 from gateway.serving.driver import Driver
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.telemetry.redaction import Redaction
@@ -142,7 +142,7 @@ class Auditor:
             decision = await self._decide(request, review.policies)
         except ReviewError as error:
             for policy in review.policies:
-                results.found(_unreadable(candidate, review, policy, str(error)))
+                results.found(_unreadable(candidate, review, policy, error))
             return True
         redaction = Redaction.of(decision)
         matched = [call for call in decision.calls if call.matched and call.answer is not None]
@@ -176,9 +176,9 @@ def _finding(candidate: Candidate, review: Review, call: InvocationRecord, redac
     return _about(candidate, review, call.policy, result=result, reason=reason, message=message)
 
 
-def _unreadable(candidate: Candidate, review: Review, policy: Policy, message: str) -> Finding:
-    reason = Reason.INTERNAL.value
-    return _about(candidate, review, policy, result=Result.ERROR, reason=reason, message=message)
+def _unreadable(candidate: Candidate, review: Review, policy: Policy, error: ReviewError) -> Finding:
+    reason = Reason.REQUEST_TOO_LARGE if isinstance(error, TooManyValuesError) else Reason.INTERNAL
+    return _about(candidate, review, policy, result=Result.ERROR, reason=reason.value, message=str(error))
 
 
 def _about(

@@ -11,6 +11,7 @@ from gateway.audit.candidates import ListPart
 from gateway.audit.state import AuditState
 from gateway.audit.targets import CREATE, UPDATE, ServedResource, Target
 from gateway.cluster.errors import ApiError
+from gateway.review.request import MOST_VALUES
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.worker_pool import WorkerPool
@@ -155,3 +156,14 @@ async def test_workers_are_called_for_dry_runs():
         for each in worker.documents
     ]
     assert sorted(about) == [("CREATE", True, ["All"], False)] * 2 + [("UPDATE", True, ["All"], True)]
+
+
+async def test_an_object_of_too_many_values_is_reported():
+    """As one that was not judged, and no other is kept from its verdict."""
+    async with auditing() as (audit, _):
+        lists = Lists(2)
+        lists.objects[1]["data"] = [[]] * (MOST_VALUES // 2 + 1)
+        results = await audit(new(), lists)
+    errors = [each for each in results.findings if each.reason]
+    assert {(each.name, each.reason) for each in errors} == {("o1", "REQUEST_TOO_LARGE")}
+    assert {each.name for each in results.findings if not each.reason} == {"o0"}
