@@ -28,7 +28,7 @@ from worker_conformance.command import main as kit
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]")
 _VARIABLE = re.compile(r"ADMISSION_(?:GATEWAY|WORKER)_[A-Z_]*[A-Z]")
 _METRIC = re.compile(r"\badmission_gateway_[a-z_]+")
-ROOMS = ("docs", "gateway", "proto", "tests", "workers/python")
+ROOMS = ("deploy", "docs", "gateway", "proto", "tests", "workers/python")
 """Where the files are that docs/architecture.md names."""
 
 _TEST = re.compile(r"(tests/[\w/]+\.py)(?:::(\w+))?")
