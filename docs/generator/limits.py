@@ -73,6 +73,11 @@ _FIXED: Final = (
         names=("RESTART_SECONDS", "HEALTHY_SECONDS", "LAST_OUTPUT_SECONDS"),
     ),
     _Fixed(
+        title="Sockets of started workers",
+        module="gateway.transports.socket_directory",
+        names=("LEFT_OVER_SECONDS", "MOST_REMOVED"),
+    ),
+    _Fixed(
         title="Output of started workers", module="gateway.transports.output", names=("LINE_BYTES", "LINES_A_SECOND")
     ),
     _Fixed(title="Processes of hooks", module="gateway.hooks.execution.process", names=("GRACE_SECONDS",)),

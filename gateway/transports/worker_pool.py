@@ -14,7 +14,6 @@ During a reload there are two configurations. They share workers by these rules:
 import asyncio
 import contextlib
 import itertools
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gateway.extras import NEEDS_REDIS_EXTRA, has_redis_extra
-from gateway.policies.workers.grpc_names import socket_path, target_hosts
+from gateway.policies.workers.grpc_names import socket_path
 from gateway.policies.workers.targets import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import Transport
@@ -33,6 +32,7 @@ from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
 from gateway.transports.loop_lag import LoopLag
+from gateway.transports.socket_directory import SocketDirectory
 from gateway.transports.supervisor import Supervisor
 from gateway.transports.transport_config import TransportConfig
 from gateway.transports.unreachable import UnreachableWorker
@@ -47,11 +47,6 @@ Worker's file), and the whole transport configuration."""
 NO_REDIS: Final = "spec.queue needs Redis; set --queue-redis (for serve, --redis is enough)"
 NO_HOOKS: Final = "spec.hook needs a process that runs hooks, and this one does not"
 NO_REDIS_EXTRA: Final = f"spec.queue {NEEDS_REDIS_EXTRA}"
-
-_PREFIX: Final = "admission-gateway-"
-
-_LAST_SOCKET: Final = f"{10**9}.sock"
-"""The longest name of a socket: a process makes one for each Worker, fewer than a billion."""
 
 
 class PooledWorker(Struct, kw_only=True, eq=False):
@@ -90,7 +85,7 @@ class WorkerPool:
         self._active: dict[_Key, PooledWorker] = {}
         self._closing: set[PooledWorker] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._sockets: tempfile.TemporaryDirectory[str] | None = None
+        self._sockets: SocketDirectory | None = None
         self._numbers = itertools.count()
         self._lag: LoopLag | None = None
 
@@ -137,7 +132,7 @@ class WorkerPool:
             self._lag.close()
             self._lag = None
         if self._sockets is not None:
-            self._sockets.cleanup()
+            self._sockets.close()
             self._sockets = None
 
     # --------------------------------------------------------------------------------------------- one worker
@@ -196,9 +191,9 @@ class WorkerPool:
         return PooledWorker(key=key, connection=connection, meter=meter, supervisor=supervisor, socket=socket)
 
     def _socket(self) -> Path:
-        self._sockets = self._sockets or _socket_directory()
+        self._sockets = self._sockets or SocketDirectory()
         # Numbered, not named: a Worker's name may have 253 characters, a socket's path 107.
-        return Path(self._sockets.name) / f"{next(self._numbers)}.sock"
+        return self._sockets.path / f"{next(self._numbers)}.sock"
 
     def _owner(self, key: _Key) -> PooledWorker | None:
         """The worker whose process listens at the target of this one."""
@@ -228,19 +223,6 @@ class WorkerPool:
                     pooled.socket.unlink(missing_ok=True)
             self._closing.discard(pooled)
             pooled.closed.set()
-
-
-def _socket_directory() -> "tempfile.TemporaryDirectory[str]":
-    """A directory that only this user can enter, with a path that can be part of a gRPC name.
-
-    TMPDIR may be too long for a socket, or have characters that gRPC interprets. Such a channel never connects, and
-    closing it blocks the whole process for ever.
-    """
-    made = tempfile.TemporaryDirectory(prefix=_PREFIX)
-    if target_hosts(f"unix:{made.name}/{_LAST_SOCKET}") is not None:
-        return made
-    made.cleanup()
-    return tempfile.TemporaryDirectory(prefix=_PREFIX, dir="/tmp")
 
 
 def _transport(worker: Worker) -> Transport:

@@ -183,16 +183,20 @@ async def test_after_a_long_life_the_pause_is_short_again(monkeypatch):
 async def test_no_restart_waits_for_the_last_output(log, monkeypatch, tmp_path):
     """Another process may hold the output for ever; the worker is started again meanwhile."""
     monkeypatch.setattr(supervising, "LAST_OUTPUT_SECONDS", 1000.0)
-    born = tmp_path / "born"
-    script = f"echo $$ >> {born}; setsid sleep 1000 & exec cat"
-    async with supervised(*shell(script)) as supervisor:
-        await until(lambda: born.exists() and born.read_text().count("\n") == 1)
-        os.kill(supervisor.pid, signal.SIGKILL)
-        await until(lambda: born.read_text().count("\n") == 2)
-        assert events(log, "a worker has ended and is started again") == []
-        monkeypatch.setattr(supervising, "LAST_OUTPUT_SECONDS", 0.01)
-        for ending in supervisor._endings:
-            ending.cancel()
+    born, held = tmp_path / "born", tmp_path / "held"
+    script = f"setsid sh -c 'echo $$ >> {held}; exec sleep 1000' & echo $$ >> {born}; exec cat"
+    try:
+        async with supervised(*shell(script)) as supervisor:
+            await until(lambda: still_alive(held) and still_alive(born) and supervisor.pid is not None)
+            os.kill(supervisor.pid, signal.SIGKILL)
+            await until(lambda: born.read_text().count("\n") == held.read_text().count("\n") == 2)
+            assert events(log, "a worker has ended and is started again") == []
+            monkeypatch.setattr(supervising, "LAST_OUTPUT_SECONDS", 0.0)
+            for ending in supervisor._endings:
+                ending.cancel()
+    finally:
+        for pid in still_alive(held):
+            os.kill(int(pid), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("command", [("no-such-program",), ("/etc/passwd",), ("/",)], ids=repr)
