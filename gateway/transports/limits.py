@@ -1,6 +1,12 @@
 """Limits of the calls to workers, and of a bridge that consumes a queue."""
 
+from typing import Final
+
 from gateway.bounds import Bounds, budgeted, of_body, tunable
+
+MOST_STATEMENTS: Final = 1000
+"""Warnings, audit annotations and causes of one outcome. kubectl shows 4 KiB of warnings at most; ten million empty
+ones fit a message, and would keep the gateway from everything else for seconds."""
 
 
 class TransportLimits(Bounds):

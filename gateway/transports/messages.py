@@ -16,6 +16,7 @@ from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Deny, Fai
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.transports.field_count import parsed
+from gateway.transports.limits import MOST_STATEMENTS
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 PHASES: Final = {Phase.MUTATING: pb.PHASE_MUTATING, Phase.VALIDATING: pb.PHASE_VALIDATING}
@@ -35,10 +36,6 @@ is 10,000 years."""
 
 _NANOS: Final = 1_000_000_000
 """In a second; a Duration's nanos are fewer."""
-
-MOST_STATEMENTS: Final = 1000
-"""Warnings, audit annotations and causes of one outcome. kubectl shows 4 KiB of warnings at most; ten million empty
-ones fit a message, and would keep the gateway from everything else for seconds."""
 
 MOST_FIELDS: Final = 5 * MOST_STATEMENTS
 """Fields of a ReviewResponse that is so large that its fields are counted before it is parsed. Each warning, annotation

@@ -13,6 +13,7 @@ from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Deny, Fai
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.review.answers import JSON_PATCH, AnswerError, WebhookAnswer, read_answer
+from gateway.transports.limits import MOST_STATEMENTS
 
 _NO_OPERATIONS: Final = re.compile(rb"[ \t\r\n]*(?:\[[ \t\r\n]*\]|null)[ \t\r\n]*")
 """A patch for which kube-apiserver's "if len(patchObj) == 0" holds: it then checks neither patchType nor the object."""
@@ -32,6 +33,11 @@ def review_answer(name: str, body: bytes, *, uid: str, api_version: str, phase: 
         answer = read_answer(body, uid=uid, api_version=api_version, mutating=phase is Phase.MUTATING)
     except AnswerError as error:
         return _invalid(name, str(error))
+    if (statements := _statements(answer)) > MOST_STATEMENTS:
+        return _invalid(
+            name,
+            f"{statements} warnings, audit annotations and causes, more than the gateway's limit of {MOST_STATEMENTS}",
+        )
     if not answer.allowed:
         return _deny(answer)
     change = None
@@ -45,6 +51,12 @@ def review_answer(name: str, body: bytes, *, uid: str, api_version: str, phase: 
 
 _SHOWN: Final = 63
 """Characters of a patch type that a message repeats: the only one there is has 9."""
+
+
+def _statements(answer: WebhookAnswer) -> int:
+    details = None if answer.status is None else answer.status.details
+    causes = (details or {}).get("causes") or ()
+    return len(answer.warnings) + len(answer.audit_annotations) + len(causes)
 
 
 def _deny(answer: WebhookAnswer) -> Deny:

@@ -85,3 +85,18 @@ def test_any_body_is_an_answer(body, phase):
     """Whatever a webhook sends is an allow, a deny or a failure."""
     answer = review_answer("w", body, uid="u", api_version=V1, phase=phase)
     assert isinstance(answer, Allow | Deny | Failure)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"allowed": True, "warnings": ["w"] * 1_001},
+        {"allowed": True, "auditAnnotations": {f"k{index}": "v" for index in range(1_001)}},
+        {"allowed": False, "status": {"details": {"causes": [{"field": "f"}] * 1_001}}},
+    ],
+)
+def test_an_answer_has_so_many_statements(response):
+    """A million warnings or audit annotations would keep the gateway from everything else for a second."""
+    failure = said(response)
+    assert (failure.reason, "1001 warnings" in failure.message) == (Reason.INVALID_RESPONSE, True)
+    assert isinstance(said({"allowed": True, "warnings": ["w"] * 1_000}), Allow)
