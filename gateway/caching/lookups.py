@@ -10,6 +10,7 @@ byte. GETRANGE does not distinguish an empty value from a missing one; both are 
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from gateway.caching.limits import CacheLimits
@@ -100,9 +101,12 @@ class Lookups:
                 names += sum(len(lookup.names) for lookup in tick.lookups)
             task = asyncio.create_task(self._send_ticks(ticks))
             self._under_way.add(task)
-            task.add_done_callback(self._done)
+            task.add_done_callback(partial(self._done, ticks))
 
-    def _done(self, task: "asyncio.Task[None]") -> None:
+    def _done(self, ticks: list[_Tick], task: "asyncio.Task[None]") -> None:
+        # Here, not in the task: one that is cancelled before it starts runs no ``finally``.
+        for tick in ticks:
+            self._end(tick)
         self._under_way.discard(task)
         self._send()
 
@@ -119,12 +123,12 @@ class Lookups:
                     lookup.end([next(values) for _ in lookup.names])
         except LinkError:
             pass
-        finally:
-            for tick in ticks:
-                self._end(tick)
 
     def _ring(self, tick: _Tick) -> None:
         tick.late = True
+        if tick is self._current:
+            # The loop was busy for all of the budget. What is looked up from now on has its own.
+            self._current = None
         if any(lookup.found is not None for lookup in tick.lookups):
             self._link.late()
         self._end(tick)
