@@ -64,6 +64,7 @@ class Connection(web.RequestHandler):
         "_made",
         "_meter",
         "_note",
+        "_overdue",
         "_rejected",
         "_stuck_since",
         "awaited",
@@ -103,6 +104,7 @@ class Connection(web.RequestHandler):
         self._rejected = False
         self._half_since: float | None = None
         self._stuck_since: float | None = None
+        self._overdue: asyncio.Task[Any] | float | None = None
         # A reply ends an expired connection. Nothing else does: a client may use an idle one at the same moment.
         self._expires = loop.time() + max_age * random.uniform(1 - _AGE_JITTER, 1 + _AGE_JITTER)  # noqa: S311 - guards nothing
 
@@ -217,22 +219,40 @@ class Connection(web.RequestHandler):
         super().resume_writing()
 
     def end_if_overdue(self, now: float) -> None:
-        """Cancel an overdue review; close the connection if a header is overdue or the client reads no answer."""
+        """Cancel an overdue review; close the connection if a header is overdue or the client reads no answer.
+
+        Only what was overdue at the call before, too: a loop that stood still first does what became due meanwhile, as
+        a review's own deadline, and reads what has arrived.
+        """
         transport = self.transport
         if transport is None:
             return
+        overdue, self._overdue = self._overdue, self._find_overdue(now)
+        if self._overdue is None or self._overdue is not overdue:
+            return
         limits = self._limits
-        if self.review is not None and now > self.review[1]:
-            task, self.review = self.review[0], None
-            task.cancel()
-        elif self._half_since is not None and now - self._half_since > limits.header_seconds:
+        if self.review is not None and overdue is self.review[0]:
+            self.review = self._overdue = None
+            overdue.cancel()
+        elif overdue is self._half_since:
             why = f"the header of a request is not complete after {limits.header_seconds:g} s; send it in one piece"
             self.refused(Refusal.HEADER_TIME, why)
             transport.write(raw_answer(Refusal.HEADER_TIME, why))
             self.force_close()
-        elif self._stuck_since is not None and now - self._stuck_since > limits.write_seconds:
+        else:
             self.refused(Refusal.UNREAD, f"the client has read none of its answer for {limits.write_seconds:g} s")
             transport.abort()
+
+    def _find_overdue(self, now: float) -> "asyncio.Task[Any] | float | None":
+        """The task of an overdue review, or the time since which a header is incomplete or no answer is read."""
+        limits = self._limits
+        if self.review is not None and now > self.review[1]:
+            return self.review[0]
+        if self._half_since is not None and now - self._half_since > limits.header_seconds:
+            return self._half_since
+        if self._stuck_since is not None and now - self._stuck_since > limits.write_seconds:
+            return self._stuck_since
+        return None
 
     def handle_error(
         self,
@@ -320,7 +340,6 @@ class Connections(web.Server):
         self._none_open.set()
         self._sweep_every = min(limits.header_seconds, limits.write_seconds, limits.overrun_seconds) / 4
         self._sweeper = self._loop.call_later(self._sweep_every, self._sweep)
-        self._deferred = False
 
     def __call__(self) -> Connection:
         """Create the protocol of a new connection."""
@@ -375,13 +394,9 @@ class Connections(web.Server):
 
     def _sweep(self) -> None:
         now = self._loop.time()
-        # A loop that stood still first does what became due meanwhile: a review's own deadline, bytes that arrived.
-        stood_still = now > self._sweeper.when() + self._sweep_every
-        self._deferred = stood_still and not self._deferred
-        if not self._deferred:
-            for connection in self.connections:
-                if isinstance(connection, Connection):
-                    connection.end_if_overdue(now)
+        for connection in self.connections:
+            if isinstance(connection, Connection):
+                connection.end_if_overdue(now)
         self._sweeper = self._loop.call_later(self._sweep_every, self._sweep)
 
 
