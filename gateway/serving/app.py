@@ -25,7 +25,6 @@ from gateway.serving.certificate_source import CertificateSource
 from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.decision_outputs import DecisionOutputs
 from gateway.serving.development_certificates import DevelopmentCertificates
-from gateway.serving.explain import FINDINGS, FindingsPage
 from gateway.serving.explain import PATH as EXPLAIN
 from gateway.serving.explanations import Explanations
 from gateway.serving.http_server import HttpServer
@@ -267,7 +266,7 @@ class Gateway:
             admin = await self.admin.start(
                 *self.settings.admin_listen,
                 source=sources[1],
-                parent_pages={FINDINGS: FindingsPage(self.explanations.find)},
+                parent_pages=self.explanations.parent_pages(),
             )
             if self._services is not None:
                 await self._services.connect()

@@ -19,7 +19,8 @@ server's audit log. Found in this process, in the other processes of the pod, an
 member                         value
 =============================  ====================================================================================
 uid                            as asked for
-decisions[]                    the decisions of this uid, in order of time; each a Decision, as below
+decisions[]                    the decisions of this uid, refused ones first, each half in order of time; each a
+                               Decision, as below
 related[]                      other decisions about the same request: of the other phase, of other entries, of a
                                reinvocation
 searched                       {replicas[], retained, since, why}: the replicas that answered, their retained decisions,
@@ -48,13 +49,19 @@ _LOG: Final = structlog.get_logger(__name__)
 
 PATH: Final = "/explain/"
 FINDINGS: Final = "/findings"
-"""A page that one process of several has for its parent."""
+ELSEWHERE: Final = "/findings/elsewhere"
+"""Pages that one process of several has for its parent: what it finds itself, and what it finds through Redis."""
 
 API_VERSION: Final = "admission-gateway.dev/explanation/v1alpha1"
 KIND: Final = "Explanation"
 
 AT_ONCE: Final = 4
 """Explanations at once: each renders some documents, a few milliseconds in which reviews wait."""
+
+EXPLAIN_SECONDS: Final = 5.0
+"""The longest time that an explanation takes: the other replicas are asked at most twice, first for the decision, then
+for what is related to it; each time for a second, which is the most for Redis too (``replica_findings``). And a second
+for everything else."""
 
 
 class OtherFindings(Struct, frozen=True, kw_only=True):
@@ -76,8 +83,22 @@ class FindingsPage:
 
     async def __call__(self, given: web.BaseRequest) -> web.Response:
         """The answer to the parent."""
-        query = msgspec.json.decode(given.rel_url.query["query"], type=Query)
-        return _answer("application/json", msgspec.json.encode(self._find(query)))
+        return _answer("application/json", msgspec.json.encode(self._find(_query(given))))
+
+
+class ElsewherePage:
+    """What one process finds elsewhere for the parent's ``/explain``: a Query in, OtherFindings out, both as JSON."""
+
+    def __init__(self, find_elsewhere: FindElsewhere) -> None:
+        self._find_elsewhere = find_elsewhere
+
+    async def __call__(self, given: web.BaseRequest) -> web.Response:
+        """The answer to the parent."""
+        return _answer("application/json", msgspec.json.encode(await self._find_elsewhere(_query(given))))
+
+
+def _query(given: web.BaseRequest) -> Query:
+    return msgspec.json.decode(given.rel_url.query["query"], type=Query)
 
 
 class ExplainPage:
@@ -86,11 +107,15 @@ class ExplainPage:
     Args:
         memory: the decisions of this process.
         others: ask the other processes of this pod, and the other replicas.
+        reaches_replicas: whether the other replicas are among them.
     """
 
-    def __init__(self, memory: DecisionMemory, others: Sequence[FindElsewhere] = ()) -> None:
+    def __init__(
+        self, memory: DecisionMemory, others: Sequence[FindElsewhere] = (), *, reaches_replicas: bool = False
+    ) -> None:
         self._memory = memory
         self._others = others
+        self._reaches_replicas = reaches_replicas
         self._running = 0
 
     async def __call__(self, request: web.BaseRequest) -> web.Response:
@@ -109,7 +134,7 @@ class ExplainPage:
         finally:
             self._running -= 1
         if not found["decisions"]:
-            return _text(HTTPStatus.NOT_FOUND, _not_found(uid, found["searched"]))
+            return _text(HTTPStatus.NOT_FOUND, _not_found(uid, found["searched"], self._reaches_replicas))
         _LOG.info("a review was explained", uid=uid, peer=request.remote)
         if _wants_text(request):
             return _answer(
@@ -128,12 +153,19 @@ class ExplainPage:
             # Found elsewhere: now it is known which decisions are related to it, here too.
             query = replace(query, subject=subject_of(first))
             own = find(self._memory, query)
-            others, why = await self._find_elsewhere(query)
+            again, why = await self._find_elsewhere(query)
+            others = _each_once([*(each for each in others if each.process and each.decisions), *again])
         return explanation(uid, [own, *others], why)
 
     async def _find_elsewhere(self, query: Query) -> tuple[list[Findings], str]:
         answers = await asyncio.gather(*(find_there(query) for find_there in self._others))
-        return [each for one in answers for each in one.findings], "; ".join(one.why for one in answers if one.why)
+        findings = _each_once([each for one in answers for each in one.findings])
+        return findings, "; ".join(one.why for one in answers if one.why)
+
+
+def _each_once(findings: Sequence[Findings]) -> list[Findings]:
+    """Of each process its last findings: those in the same pod answer the parent, and through Redis."""
+    return list({each.process or number: each for number, each in enumerate(findings)}.values())
 
 
 def explanation(uid: str, findings: Sequence[Findings], why: str = "") -> dict[str, Any]:
@@ -142,7 +174,8 @@ def explanation(uid: str, findings: Sequence[Findings], why: str = "") -> dict[s
         "apiVersion": API_VERSION,
         "kind": KIND,
         "uid": uid,
-        "decisions": sorted((one for each in findings for one in each.decisions), key=itemgetter("time")),
+        # A user asks why something was refused; a client that repeats a uid must not hide that.
+        "decisions": sorted((one for each in findings for one in each.decisions), key=itemgetter("allowed", "time")),
         "related": sorted((one for each in findings for one in each.related), key=itemgetter("time")),
         "searched": {
             "replicas": sorted({each.replica for each in findings}),
@@ -153,10 +186,12 @@ def explanation(uid: str, findings: Sequence[Findings], why: str = "") -> dict[s
     }
 
 
-def _not_found(uid: str, searched: dict[str, Any]) -> str:
+def _not_found(uid: str, searched: dict[str, Any], reaches_replicas: bool) -> str:  # noqa: FBT001 - of the page
     replicas = searched["replicas"]
     where = replicas[0] if len(replicas) == 1 else f"{len(replicas)} replicas ({', '.join(replicas)})"
     why = f"; others may have it: {searched['why']}" if searched["why"] else ""
+    if not reaches_replicas:
+        why += "; only this gateway was asked: without --redis it cannot ask other replicas, so ask each of them"
     return (
         f"no decision of review {quote(uid)} is retained; {where} retained {searched['retained']} decisions, all "
         f"refused ones since {searched['since']}{why}; older ones are in the decision log"

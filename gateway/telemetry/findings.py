@@ -62,7 +62,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
 class Findings(Struct, frozen=True, kw_only=True):
     """What one process found, and what it searched: how many decisions, and the Unix time since which it retains all
-    refused ones. Documents: ``decision_document``.
+    refused ones. Documents: ``decision_document``. ``process`` tells apart what several processes of a host found.
     """
 
     replica: str
@@ -70,9 +70,10 @@ class Findings(Struct, frozen=True, kw_only=True):
     since: float
     decisions: list[dict[str, Any]]
     related: list[dict[str, Any]]
+    process: str = ""
 
 
-def find(memory: DecisionMemory, query: Query, *, replica: str = "") -> Findings:
+def find(memory: DecisionMemory, query: Query, *, replica: str = "", process: str = "") -> Findings:
     """What this process finds. It takes some milliseconds for each decision that it shows."""
     decisions = memory.find(query.uid)[-DECISIONS:]
     documents = [decision_document(each, replica=replica or None) for each in decisions]
@@ -84,6 +85,7 @@ def find(memory: DecisionMemory, query: Query, *, replica: str = "") -> Findings
         since=memory.since,
         decisions=documents,
         related=[decision_document(each, replica=replica or None, limits=_RELATED_LIMITS) for each in related],
+        process=process,
     )
 
 

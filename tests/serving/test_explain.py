@@ -7,12 +7,13 @@ from urllib.parse import quote
 
 import pytest
 
-from gateway.engine.verdicts import Deny
+from gateway.engine.verdicts import Allow, Deny
+from gateway.serving import replica_findings
 from gateway.serving.admin import AdminListener
-from gateway.serving.explain import AT_ONCE, PATH, ExplainPage, OtherFindings
+from gateway.serving.explain import AT_ONCE, EXPLAIN_SECONDS, PATH, ExplainPage, OtherFindings, explanation
 from gateway.serving.limits import Limits
 from gateway.telemetry.decision_memory import DecisionMemory
-from gateway.telemetry.findings import find
+from gateway.telemetry.findings import Query, find
 from gateway.telemetry.metrics import Metrics
 from tests.world import decide, policy, request
 
@@ -20,16 +21,18 @@ from tests.world import decide, policy, request
 class Gateway:
     """An admin listener with a page; ``others`` are the memories of other replicas."""
 
-    def __init__(self, loop):
+    def __init__(self, loop, *, reaches_replicas=True):
         self.loop = loop
         self.memory = DecisionMemory()
         self.others = {}
         self.why = ""
+        self.copies = 1
+        self.answers = 99
         self.asked = []
         self.full = asyncio.Event()
         self.released = asyncio.Event()
         self.released.set()
-        page = ExplainPage(self.memory, [self.ask])
+        page = ExplainPage(self.memory, [self.ask], reaches_replicas=reaches_replicas)
         self.listener = AdminListener(
             checks=dict, metrics=Metrics().written, pages={PATH: page}, limits=Limits(shutdown_seconds=0.05)
         )
@@ -40,9 +43,10 @@ class Gateway:
         if len(self.asked) == AT_ONCE:
             self.full.set()
         await self.released.wait()
-        return OtherFindings(
-            findings=[find(memory, query, replica=name) for name, memory in self.others.items()], why=self.why
-        )
+        if len(self.asked) > self.answers:
+            return OtherFindings(why="Redis did not answer")
+        found = [find(memory, query, replica=name, process=name) for name, memory in self.others.items()]
+        return OtherFindings(findings=found * self.copies, why=self.why)
 
     def get(self, target, method="GET", headers=None):
         client = http.client.HTTPConnection(*self.address, timeout=20)
@@ -61,9 +65,9 @@ def gateway(loop):
     loop.run(made.listener.stop())
 
 
-def denied(uid):
+def denied(uid, answer=None):
     """A decision."""
-    return decide([policy("a")], {"a": Deny(message="no tag")}, on=request(uid=uid, name="p"))[0]
+    return decide([policy("a")], {"a": answer or Deny(message="no tag")}, on=request(uid=uid, name="p"))[0]
 
 
 def test_a_retained_decision_is_explained(gateway):
@@ -91,6 +95,52 @@ def test_a_decision_of_another_replica_is_found(gateway):
     assert [each["uid"] for each in found["related"]] == ["m"]
     assert len(found["searched"]["replicas"]) == 2
     assert [each.subject is not None for each in gateway.asked] == [False, True]
+
+
+def test_what_a_process_finds_is_shown_once(gateway):
+    """A process of this pod answers the parent, and through Redis the first process, which asks for it."""
+    there = gateway.others["gw-2"] = DecisionMemory()
+    there.decided(denied("v"))
+    gateway.copies = 2
+    found = json.loads(gateway.get("/explain/v")[2])
+    assert (len(found["decisions"]), found["searched"]["retained"]) == (1, 1)
+
+
+def test_what_was_found_stays_if_the_second_query_fails(gateway):
+    """The decision is there without what is related to it elsewhere, and with the reason."""
+    gateway.others["gw-2"] = DecisionMemory()
+    gateway.others["gw-2"].decided(denied("v"))
+    gateway.answers = 1
+    found = json.loads(gateway.get("/explain/v")[2])
+    assert [each["uid"] for each in found["decisions"]] == ["v"]
+    assert found["searched"]["why"] == "Redis did not answer"
+
+
+def test_refused_decisions_come_first():
+    """A client that sends one uid to both phases is told why its request was denied before all else."""
+    memory = DecisionMemory()
+    for answer in (Allow(), Deny(message="no tag"), Allow()):
+        memory.decided(denied("u1", answer))
+    decisions = explanation("u1", [find(memory, Query(uid="u1"))])["decisions"]
+    assert [each["allowed"] for each in decisions] == [False, True, True]
+    assert decisions[1]["time"] <= decisions[2]["time"]
+
+
+@pytest.mark.parametrize("reaches_replicas", [True, False])
+def test_other_replicas_that_were_not_asked_are_in_the_answer(loop, reaches_replicas):
+    """Without Redis, another replica may have it as well as the decision log."""
+    gateway = Gateway(loop, reaches_replicas=reaches_replicas)
+    try:
+        status, _, body = gateway.get("/explain/nope")
+    finally:
+        loop.run(gateway.listener.stop())
+    assert (status, "only this gateway was asked: without --redis" in body) == (404, not reaches_replicas)
+
+
+def test_the_time_of_an_explanation_is_that_of_its_queries():
+    """The parent of several processes waits for so long: for two queries, with a second to spare."""
+    each = replica_findings.REPLY_SECONDS + replica_findings.ANSWER_SECONDS
+    assert 2 * each < EXPLAIN_SECONDS
 
 
 def test_what_is_not_found_says_what_was_searched(gateway):

@@ -135,7 +135,7 @@ async def test_several_processes_are_alive_by_their_heartbeats():
     now = [0.0]
     members = [SimpleNamespace(number=number, heartbeat=Heartbeat(lambda: now[0])) for number in (1, 2)]
     processes = Processes(serving=members, problems={}, notes={})
-    pages = Pages(lambda: processes, Metrics(), redis_is_shared=False, heartbeat_seconds=10.0)
+    pages = Pages(lambda: processes, Metrics(), has_redis=False, heartbeat_seconds=10.0)
     given = SimpleNamespace(rel_url=SimpleNamespace(query={}))
     assert (await pages.livez(given)).body == b"ok\n"
     now[0] = 11.0

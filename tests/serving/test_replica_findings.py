@@ -12,10 +12,11 @@ from gateway.engine.verdicts import Deny
 from gateway.redis.addresses import redis_address
 from gateway.redis.sealing import Context, SealKeys
 from gateway.serving import replica_findings as module
-from gateway.serving.replica_findings import STREAM, ReplicaFindings
+from gateway.serving.replica_findings import MEMBERS, STREAM, ReplicaFindings
 from gateway.telemetry.decision_memory import DecisionMemory
-from gateway.telemetry.findings import Query, find
+from gateway.telemetry.findings import Query, find, subject_of
 from tests.caching import servers
+from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 from tests.world import decide, policy, request
 
@@ -33,11 +34,13 @@ class Replica:
     def __init__(self, name, url, file):
         self.name, self.memory, self.queries = name, DecisionMemory(), []
         self.seals = SealKeys(file)
-        self.findings = ReplicaFindings(redis_address(url), self.seals, is_shared=file is not None, find=self.find)
+        self.findings = ReplicaFindings(
+            redis_address(url), self.seals, is_shared=file is not None, find=self.find, process=name
+        )
 
     def find(self, query):
         self.queries.append(query)
-        return find(self.memory, query, replica=self.name)
+        return find(self.memory, query, replica=self.name, process=self.name)
 
     async def found(self, uid):
         """What the other replicas find."""
@@ -47,7 +50,8 @@ class Replica:
 @pytest.fixture
 async def replicas(redis, tmp_path, monkeypatch):
     """Makes replicas with one key, connected by default."""
-    monkeypatch.setattr(module, "REPLY_SECONDS", 0.2)
+    # A reply that is lost fails a test; none waits for one.
+    monkeypatch.setattr(module, "REPLY_SECONDS", WAIT_SECONDS)
     file = tmp_path / "keys"
     file.write_text(base64.b64encode(b"k" * 32).decode() + "\n")
     async with AsyncExitStack() as stack:
@@ -72,18 +76,70 @@ async def test_a_decision_is_found_in_another_replica(replicas):
     """Each replica answers, and says what it searched; its own query is not answered."""
     one, two, three = [await replicas(name) for name in ("one", "two", "three")]
     two.memory.decided(denied("u1"))
-    answers = []
-
-    async def both_answered():
-        answers.append(await one.found("u1"))
-        return len(answers[-1].findings) == 2
-
-    while not await both_answered():
-        assert len(answers) < 20
-    found = {each.replica: each for each in answers[-1].findings}
+    # With the subject: else nothing waits for those that have not found it.
+    query = Query(uid="u1", subject=subject_of(two.find(Query(uid="u1")).decisions[0]))
+    answer = await one.findings.find_elsewhere(query)
+    found = {each.replica: each for each in answer.findings}
     assert [each["uid"] for each in found["two"].decisions] == ["u1"]
-    assert (found["three"].decisions, found["three"].retained, answers[-1].why) == ([], 0, "")
-    assert (one.queries, len(three.queries)) == ([], len(answers))
+    assert (found["three"].decisions, found["three"].retained, answer.why) == ([], 0, "")
+    assert (one.queries, three.queries) == ([], [query])
+
+
+async def test_a_decision_that_is_found_ends_the_first_query(replicas, redis):
+    """One that does not answer is waited for once only: with the subject."""
+    one, two = [await replicas(name) for name in ("one", "two")]
+    announce(redis, one.seals, "gone")
+    two.memory.decided(denied("u1"))
+    answer = await one.found("u1")
+    assert ([each.replica for each in answer.findings], answer.why) == (["two"], "")
+
+
+async def test_who_does_not_answer_is_named(replicas, redis, monkeypatch):
+    """So that an operator does not take what was not searched for what is not there."""
+    one, two = [await replicas(name) for name in ("one", "two")]
+    announce(redis, one.seals, "gone", "stuck")
+    monkeypatch.setattr(module, "REPLY_SECONDS", 0.2)
+    answer = await one.found("u1")
+    assert answer.why == "host-gone, host-stuck did not answer within 0.2 s"
+    assert ([each.replica for each in answer.findings], len(two.queries)) == (["two"], 1)
+
+
+async def test_a_replica_that_has_ended_is_not_waited_for(replicas):
+    """It says so; one that is killed is waited for until it is no member any more."""
+    one, two, three = [await replicas(name) for name in ("one", "two", "three")]
+    await two.findings.close()
+    answer = await one.found("u1")
+    assert ([each.replica for each in answer.findings], answer.why) == (["three"], "")
+    assert len(three.queries) == 1
+
+
+async def test_a_member_is_one_for_some_seconds(replicas, redis, monkeypatch):
+    """By the clock of Redis."""
+    monkeypatch.setattr(module, "MEMBER_SECONDS", -1.0)
+    one, two = [await replicas(name) for name in ("one", "two")]
+    announce(redis, one.seals, "gone")
+    assert (await one.found("u1")).findings == []
+    await until(lambda: two.queries)
+
+
+async def test_who_can_write_to_redis_is_no_member(replicas, redis):
+    """Nothing waits for garbage, or for what another key has sealed."""
+    one = await replicas("one")
+    announce(redis, SealKeys(None), "forged")
+    with redis.client as client:
+        for content in (b"garbage", one.seals.seal(Context(b"explain", MEMBERS.encode()), b"[]")):
+            client.xadd(MEMBERS, {"m": content})
+        client.xadd(MEMBERS, {"other": b"x"})
+    answer = await one.found("u1")
+    assert (answer.findings, answer.why) == ([], "")
+
+
+async def test_a_member_says_that_it_is_there(replicas, redis, monkeypatch):
+    """After each read, and so without any query."""
+    monkeypatch.setattr(module, "BLOCK_SECONDS", 0.01)
+    await replicas("one")
+    with redis.client as client:
+        await until(lambda: client.xlen(MEMBERS) > 2)
 
 
 async def test_without_a_common_key_there_is_a_reason(replicas):
@@ -125,7 +181,6 @@ async def test_who_can_write_to_redis_asks_nothing(replicas, redis):
     await until(lambda: one.queries and two.queries)
     found = await one.found("u2")
     assert ([each.uid for each in one.queries], found.why) == (["u1"], "")
-    await until(lambda: len(two.queries) == 2)
     assert [each.uid for each in two.queries] == ["u1", "u2"]
 
 
@@ -136,6 +191,8 @@ async def test_a_forged_reply_is_no_finding(replicas, redis, monkeypatch):
     monkeypatch.setattr(secrets, "token_hex", lambda _: "f" * 32)
     forged = {"replica": "evil", "retained": 1, "since": 0.0, "decisions": [{}], "related": []}
     content = json.dumps(forged).encode()
+    announce(redis, one.seals, "silent")
+    monkeypatch.setattr(module, "REPLY_SECONDS", 0.2)
     with redis.client as client:
         for sealed in (
             b"garbage",
@@ -160,6 +217,14 @@ async def test_a_flood_of_queries_is_not_answered(replicas, redis):
         last = client.xinfo_stream(STREAM)["last-generated-id"]
     await until(lambda: two.findings._read_to == last)
     assert 1 <= len(two.queries) <= 2 * module.QUERIES
+
+
+def announce(redis, seals, *names):
+    """Members that never answer."""
+    with redis.client as client:
+        for name in names:
+            member = json.dumps({"process": name, "replica": f"host-{name}"}).encode()
+            client.xadd(MEMBERS, {"m": seals.seal(Context(b"explain", MEMBERS.encode()), member)})
 
 
 def _query(seals, *, at=None, place=STREAM):

@@ -7,7 +7,7 @@
     ``/readyz``           ``health``
     ``/metrics``          ``gateway.telemetry.merged``
     ``/purge``            all purge; an answer other than 200 is that of the gateway
-    ``/explain/…``        what all processes know of the review
+    ``/explain/…``        what all processes know of the review, and with Redis what all replicas do, of which one asks
     ``/ui/…``             the dashboard: the reviews of all processes, their numbers added up, and the rest of the first
     ``/process/N/…``      any page of process N
     ====================  ============================================================================================
@@ -27,12 +27,20 @@ import msgspec
 from gateway.serving import web
 from gateway.serving.access import DASHBOARD
 from gateway.serving.dashboard.policy_statistics import added_up
-from gateway.serving.explain import FINDINGS, ExplainPage, OtherFindings
+from gateway.serving.explain import (
+    ELSEWHERE,
+    EXPLAIN_SECONDS,
+    FINDINGS,
+    ExplainPage,
+    FindElsewhere,
+    OtherFindings,
+)
+from gateway.serving.explain import PATH as EXPLAIN
 from gateway.serving.liveness import liveness
 from gateway.serving.processes.health import combined
 from gateway.serving.processes.member import Member
 from gateway.serving.processes.metrics import PodMetrics
-from gateway.serving.processes.requests import Reply, Unanswered, request
+from gateway.serving.processes.requests import ANSWER_SECONDS, Reply, Unanswered, request
 from gateway.serving.processes.streams import DROPPED, copied, merged
 from gateway.serving.purge import PATH as PURGE
 from gateway.serving.refusals import SERVER, Refusal, answer
@@ -64,7 +72,7 @@ class Pages:
     Args:
         processes: the present state of them.
         metrics: of all processes.
-        redis_is_shared: whether every process reaches the decisions of all replicas.
+        has_redis: whether each process can ask the other replicas.
         heartbeat_seconds: how long the event loop of a process may stand still.
     """
 
@@ -73,14 +81,14 @@ class Pages:
         processes: Callable[[], Processes],
         metrics: PodMetrics,
         *,
-        redis_is_shared: bool,
+        has_redis: bool,
         heartbeat_seconds: float,
     ) -> None:
         self._heartbeat_seconds = heartbeat_seconds
         self._processes = processes
         self._metrics = metrics
-        self._redis_is_shared = redis_is_shared
-        self._explain = ExplainPage(DecisionMemory(1, 1), [self._find])
+        others: list[FindElsewhere] = [self._find, self._find_in_replicas] if has_redis else [self._find]
+        self._explain = ExplainPage(DecisionMemory(1, 1), others, reaches_replicas=has_redis)
 
     async def livez(self, given: web.BaseRequest) -> web.StreamResponse:
         """Whether the event loops of all processes that serve run."""
@@ -127,16 +135,11 @@ class Pages:
         return _page(200, msgspec.json.encode(result), "application/json")
 
     async def explain(self, given: web.BaseRequest) -> web.StreamResponse:
-        """What all processes know of a review. Through a shared Redis each of them finds what all replicas know."""
-        if self._redis_is_shared:
-            answered = await self.process(given, None, given.rel_url.raw_path_qs)
-            if answered.status == HTTPStatus.OK:
-                return answered
+        """What all processes, and with Redis all replicas, know of a review."""
         return await self._explain(given)
 
     async def _find(self, query: Query) -> OtherFindings:
-        target = f"{FINDINGS}?{urlencode({'query': msgspec.json.encode(query)})}"
-        found = await _every(self._processes().serving, "GET", target)
+        found = await _every(self._processes().serving, "GET", _target(FINDINGS, query))
         findings = [
             msgspec.json.decode(each[1], type=Findings)
             for each in found.values()
@@ -144,6 +147,17 @@ class Pages:
         ]
         lost = [f"process {number}: {each}" for number, each in found.items() if isinstance(each, Unanswered)]
         return OtherFindings(findings=findings, why="; ".join(lost))
+
+    async def _find_in_replicas(self, query: Query) -> OtherFindings:
+        """What the first process finds through Redis, the other processes of this pod included."""
+        member = next(iter(self._processes().serving), None)
+        if member is None:
+            return OtherFindings(why="other replicas were not asked: no process serves")
+        try:
+            reply = await request(member, "GET", _target(ELSEWHERE, query), seconds=EXPLAIN_SECONDS)
+            return msgspec.json.decode(await reply.body(), type=OtherFindings)
+        except (Unanswered, msgspec.MsgspecError) as error:
+            return OtherFindings(why=f"other replicas were not asked: process {member.number}: {error}")
 
     async def dashboard(self, given: web.BaseRequest) -> web.StreamResponse:
         """The page and its files, which are those of the first process; and the data of all processes."""
@@ -186,7 +200,8 @@ class Pages:
             known = ", ".join(str(each.number) for each in serving) or "none"
             return answer(Refusal.NOT_READY, f"that process does not serve; those that do: {known}")
         try:
-            reply = await request(member, given.method, target, _fields(given))
+            seconds = EXPLAIN_SECONDS if target.startswith(EXPLAIN) else ANSWER_SECONDS
+            reply = await request(member, given.method, target, _fields(given), seconds=seconds)
             if not reply.headers.get("content-type", "").startswith(_EVENTS):
                 return _passed_on(reply, await reply.body())
         except Unanswered as error:
@@ -208,6 +223,10 @@ async def _every(
 
     found = await asyncio.gather(*map(answered, members))
     return {member.number: each for member, each in zip(members, found, strict=True)}
+
+
+def _target(page: str, query: Query) -> str:
+    return f"{page}?{urlencode({'query': msgspec.json.encode(query)})}"
 
 
 def _fields(given: web.BaseRequest) -> dict[str, str]:

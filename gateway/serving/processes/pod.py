@@ -82,7 +82,7 @@ class Pod:
         pages = Pages(
             self._state,
             self._metrics,
-            redis_is_shared=bool(settings.redis) and settings.seal_key_file is not None,
+            has_redis=bool(settings.redis),
             heartbeat_seconds=settings.limits.heartbeat_seconds,
         )
         self._admin = PodAdminListener(pages, AdminAccess(file), settings.limits)

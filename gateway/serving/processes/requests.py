@@ -24,11 +24,14 @@ class Unanswered(Exception):  # noqa: N818 - an outcome
 
 
 class Reply(Struct, eq=False):
-    """An answer. ``headers`` have names in lower case; ``chunks`` is its body, to be read once."""
+    """An answer. ``headers`` have names in lower case; ``chunks`` is its body, to be read once, within
+    ``seconds``.
+    """
 
     status: int
     headers: Mapping[str, str]
     chunks: AsyncGenerator[bytes, None]
+    seconds: float
 
     async def close(self) -> None:
         """Read no more."""
@@ -37,13 +40,20 @@ class Reply(Struct, eq=False):
     async def body(self) -> bytes:
         """The whole body. Raises Unanswered."""
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(self.seconds):
                 return b"".join([chunk async for chunk in self.chunks])
         except (TimeoutError, OSError) as error:
             raise Unanswered(f"its answer broke off: {str(error) or type(error).__name__}") from None
 
 
-async def request(member: Member, method: str, target: str, headers: Mapping[str, str] | None = None) -> Reply:
+async def request(
+    member: Member,
+    method: str,
+    target: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    seconds: float = ANSWER_SECONDS,
+) -> Reply:
     """Send a request. The caller reads the body, or closes the reply.
 
     Raises:
@@ -51,7 +61,7 @@ async def request(member: Member, method: str, target: str, headers: Mapping[str
     """
     writer: asyncio.StreamWriter | None = None
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(seconds):
             reader, writer = await asyncio.open_connection(sock=member.connect(), limit=_HEADER_BYTES)
             fields = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
             writer.write(f"{method} {target} HTTP/1.0\r\n{fields}\r\n".encode("latin-1"))
@@ -62,9 +72,10 @@ async def request(member: Member, method: str, target: str, headers: Mapping[str
             int(first.split()[1]),
             {name.strip().lower(): value.strip() for name, _, value in named},
             _chunks(reader, writer),
+            seconds,
         )
     except TimeoutError:
-        why = f"no answer within {ANSWER_SECONDS:g} s"
+        why = f"no answer within {seconds:g} s"
     except (OSError, EOFError, asyncio.LimitOverrunError, ValueError, IndexError) as error:
         why = str(error) or type(error).__name__
     if writer is not None:
