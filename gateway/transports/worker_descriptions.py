@@ -84,6 +84,8 @@ class WorkerDescriptions:
         self._chosen: dict[_QualifiedPolicy, PolicyAvailability] = {}
         self._fits: dict[_QualifiedPolicy, dict[str, frozenset[Description]]] = {}
         self._woken = asyncio.Event()
+        self.last: tuple[Description, ...] = next((each.last for each in before if each.last), ())
+        """The validated descriptions of the replicas that can be called; while there is none, of the last ones."""
         self._inherit(before)
 
     def fits(self, policy: Policy, version: str) -> frozenset[Description] | None:
@@ -195,6 +197,7 @@ class WorkerDescriptions:
         counted = {each: number for each, number in self._worker.described().items() if each in self._validated}
         # A connected replica that is not serving is better than none.
         counted = counted or {each: 1 for each in self._worker.live if each in self._validated}
+        self.last = tuple(counted) or self.last
         self._forget(counted)
         has_changed = False
         for policy in self._policies:

@@ -155,13 +155,19 @@ class Workers:
             else cast("DescribableChannel", leased.connection).live
         )
 
+    def last_descriptions(self, worker: str) -> tuple[Description, ...]:
+        """The same; while no replica can be called, those of the last ones."""
+        known = self._worker_descriptions.get(worker)
+        return self.descriptions(worker) or (() if known is None else known.last)
+
     def why_undescribed(self, worker: str) -> str:
-        """Why a worker is not described yet; "" if it is described."""
+        """Why a worker is not described yet, or not connected any more; "" if it is described."""
         if self._described[worker].is_set() and self.descriptions(worker):
             return ""
         leased = self._leased.get(worker)
         at = "" if leased is None else f" at {leased.connection.target}"
-        return self._why(worker) or f"worker {worker!r}{at} has not described itself in time; check that it runs"
+        what = "is not connected any more" if self.last_descriptions(worker) else "has not described itself in time"
+        return self._why(worker) or f"worker {worker!r}{at} {what}; check that it runs"
 
     async def close(self) -> None:
         """Release all workers. Those that no other configuration uses are closed; with a pool of its own, at once."""

@@ -24,6 +24,15 @@ document.addEventListener("securitypolicyviolation", (event) => {
 """
 
 
+KINDS = {
+    "kind": {"group": "", "version": "v1", "kind": "Secret"},
+    "resource": {"group": "", "version": "v1", "resource": "secrets"},
+    "requestKind": {"group": "", "version": "v1", "kind": "Secret"},
+    "requestResource": {"group": "", "version": "v1", "resource": "secrets"},
+}
+"""The kinds of a request about a Secret, for those of another example."""
+
+
 def example(name):
     """One of the examples' reviews, by the beginning of its file's name."""
     (path,) = (EXAMPLES / "reviews").glob(f"{name}*.json")

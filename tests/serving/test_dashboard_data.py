@@ -1,6 +1,7 @@
 """What the dashboard is sent: recent reviews, a review with its object, statistics of policies, the state."""
 
 import json
+from datetime import datetime
 from types import SimpleNamespace
 
 import msgspec
@@ -16,7 +17,7 @@ from gateway.serving.dashboard.assembly import review_details
 from gateway.serving.dashboard.gateway_state import GatewayState
 from gateway.serving.dashboard.live_data import STATE_INTERVALS, LiveEvents
 from gateway.serving.dashboard.policy_statistics import PolicyStatistics, added_up, review_statistics
-from gateway.serving.dashboard.recent_reviews import MOST_FIRST, MOST_NEW, RecentReviews, summary
+from gateway.serving.dashboard.recent_reviews import MOST_FIRST, MOST_NEW, RecentReviews, summary, unix_time
 from gateway.telemetry.decision_memory import DecisionMemory
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.table import CACHE_LOOKUPS, FAILED_OPEN, POLICY_CALL_SECONDS
@@ -84,6 +85,15 @@ def test_a_summary_names_what_every_policy_did():
     assert shown["changed"] == ["test/one.test.example.com"]
     assert shown["failed"] == shown["failedOpen"] == ["test/two.test.example.com"]
     assert shown["denied"] == ["test/three.test.example.com"]
+
+
+def test_a_review_has_one_duration():
+    """Until its response is encoded, in the list as on its page."""
+    made = decision()
+    made.ledger.encoded = made.ended + 0.25
+    milliseconds = summary(made)["milliseconds"]
+    assert milliseconds == pytest.approx(1000 * (made.ended - made.started) + 250)
+    assert milliseconds == review_details(made)["decision"]["ledger"]["spentMs"]
 
 
 def test_a_summary_is_bounded_and_needs_no_user():
@@ -167,11 +177,12 @@ async def test_statistics_of_several_processes_are_added_up():
 def state():
     """The state of a gateway: ``state(policies, metrics)``."""
 
-    def made(*policies, metrics=None, rejected=(), errors=()):
+    def made(*policies, metrics=None, rejected=(), errors=(), retained=()):
         return GatewayState(
             loaded=lambda: configuration(*policies, errors=errors),
             checks=lambda: [Check("configuration", None, "a note"), Check("certificate", "expired")],
             rejected=lambda: rejected,
+            retained=recent(*retained)[1],
             metrics=metrics or Metrics(),
             process="p",
         )
@@ -187,6 +198,18 @@ def test_the_state_has_what_an_operator_must_know(state):
     assert read["failedOpen"] == [{"phase": "mutating", "policy": "test/a.test.example.com", "count": 2}]
     assert [check["problem"] for check in read["checks"]] == [None, "expired"]
     assert read["rejected"] == ["an error"]
+
+
+def test_the_state_has_the_time_of_the_last_ignored_failure(state):
+    """Of the decisions that are retained; none, if it is older than they are, or if no failure was ignored."""
+    metrics = Metrics()
+    failure = Failure(reason=Reason.WORKER_TIMEOUT, message="m")
+    decisions = [decision("open", failure, ended=1.0), decision("refused", Deny(), ended=2.0)]
+    assert state(policy("a"), metrics=metrics, retained=decisions).read()["lastFailedOpen"] is None
+    metrics.decided(decisions[0])
+    read = state(policy("a"), metrics=metrics, retained=decisions).read()
+    assert datetime.fromisoformat(read["lastFailedOpen"]).timestamp() == pytest.approx(unix_time(1.0), abs=1)
+    assert state(policy("a"), metrics=metrics, retained=decisions[1:]).read()["lastFailedOpen"] is None
 
 
 def test_the_state_is_bounded(state):

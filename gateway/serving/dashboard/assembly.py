@@ -35,7 +35,9 @@ def make_dashboard(
         checks: the readiness checks.
         rejected: the errors of the configuration that was read last, if it was rejected.
     """
-    state = GatewayState(loaded=loaded, checks=checks, rejected=rejected, metrics=metrics, process=token_hex(8))
+    state = GatewayState(
+        loaded=loaded, checks=checks, rejected=rejected, retained=retained, metrics=metrics, process=token_hex(8)
+    )
     return DashboardPages(
         LiveStream(LiveEvents(state, RecentReviews(retained), metrics), metrics),
         policies=PolicyStatistics(loaded, metrics).read,

@@ -13,6 +13,7 @@ import msgspec
 from gateway.engine.decision import Outcome
 from gateway.engine.plan import Unavailable
 from gateway.policies.model import Phase, Policy
+from gateway.serving.dashboard.worker_states import lost_workers
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.telemetry.events import Metric
 from gateway.telemetry.labels import LookupResult
@@ -69,9 +70,10 @@ class PolicyStatistics:
 
     async def _policies(self) -> list[dict[str, Any]]:
         configuration = self._loaded()
+        lost = lost_workers(configuration, self._metrics)
         made = []
         for number, policy in enumerate(configuration.policies(), 1):
-            unavailable = _is_unavailable(configuration, policy)
+            unavailable = policy.worker in lost or _is_unavailable(configuration, policy)
             made.append(_policy(policy, self._metrics, unavailable=unavailable))
             if not number % _PIECE:
                 await asyncio.sleep(0)
@@ -120,6 +122,7 @@ def _policy(policy: Policy, metrics: Metrics, *, unavailable: bool) -> dict[str,
     return {
         "phase": policy.phase.value,
         "name": policy.qualified_name,
+        "place": str(policy.place) if policy.place.file else "",
         "worker": policy.worker,
         "mode": policy.mode.value,
         "failurePolicy": policy.failure_policy.value,

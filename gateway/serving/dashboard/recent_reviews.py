@@ -13,6 +13,7 @@ from gateway.engine.decision import Decision, Outcome
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Deny, Failure
 from gateway.review.request import Request, ReviewError
+from gateway.telemetry.decision_times import ledger_member
 
 MOST_FIRST: Final = 200
 """Reviews that a browser is sent when it connects: 100 KB."""
@@ -75,7 +76,7 @@ def summary(decision: Decision) -> dict[str, Any]:
         "id": f"{decision.started:.6f}",
         "uid": _cut(request.uid),
         "phase": decision.plan.phase.value,
-        "time": round(_unix_time(decision.started), 3),
+        "time": round(unix_time(decision.started), 3),
         "operation": request.operation,
         "resource": _cut("/".join(filter(None, (request.resource.resource, request.sub_resource)))),
         "group": _cut(request.resource.group),
@@ -84,7 +85,7 @@ def summary(decision: Decision) -> dict[str, Any]:
         "user": _cut(_user(request)),
         "dryRun": request.dry_run,
         "outcome": decision.outcome.value,
-        "milliseconds": round(1000 * (decision.ended - decision.started), 3),
+        "milliseconds": ledger_member(decision)["spentMs"],
         "matched": len({call.index for call in matched}),
         "changes": len(decision.patch),
         "denied": _names(call for call in matched if isinstance(call.answer, Deny)),
@@ -115,6 +116,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= TEXT_CHARACTERS else f"{text[:TEXT_CHARACTERS]}…"
 
 
-def _unix_time(moment: float) -> float:
+def unix_time(moment: float) -> float:
     """The time of a moment on the driver's clock."""
     return time.time() - time.monotonic() + moment

@@ -2,7 +2,8 @@
 
 import { address } from "./address.js";
 import { el } from "./dom.js";
-import { counted, daysUntil } from "./numbers.js";
+import { counted, daysUntil, utc } from "./numbers.js";
+import { HEALTH } from "./workers.js";
 
 const FEW_DAYS = 21;
 const NAMED = 5;
@@ -15,11 +16,16 @@ export function warnings(state) {
     const total = state.failedOpen.reduce((sum, each) => sum + each.count, 0);
     const names = state.failedOpen.slice(0, NAMED).map((each) => `${each.policy} (${each.count})`);
     const more = state.failedOpen.length > NAMED ? ` and ${state.failedOpen.length - NAMED} more policies` : "";
-    found.push([`Fail-open: ${counted(total, "failure was", "failures were")} ignored since the start, and the request passed unjudged by ${names.join(", ")}${more}`, "open"]);
+    const last = state.lastFailedOpen ? `, the last at ${utc(state.lastFailedOpen)}` : "";
+    found.push([`Fail-open: ${counted(total, "failure was", "failures were")} ignored since the start (failurePolicy Ignore)${last}: ${names.join(", ")}${more}`, "open"]);
   }
   if (state.rejected.length) found.push([`The configuration read last has ${counted(state.rejected.length, "error")} and is not in force; the last good one is`, "health"]);
-  const failing = state.unavailable.filter((each) => !each.lastGood).length + state.moreUnavailable;
-  if (failing) found.push([`${counted(failing, "policy", "policies")} cannot be called`, "health"]);
+  if (state.failing) found.push([`${counted(state.failing, "policy", "policies")} cannot be called`, "health"]);
+  const lost = state.workers.filter((worker) => worker.failing);
+  for (const { name, health, failing } of lost.slice(0, NAMED)) {
+    found.push([`Worker ${name} ${HEALTH[health][0]}; its ${failing === 1 ? "policy fails" : `${counted(failing, "policy", "policies")} fail`}`, "workers"]);
+  }
+  if (lost.length > NAMED) found.push([`${counted(lost.length - NAMED, "more worker")} cannot be called`, "workers"]);
   if (state.certificateExpires) {
     const days = daysUntil(state.certificateExpires);
     if (days < FEW_DAYS) found.push([days < 0 ? "The TLS certificate has expired" : `The TLS certificate expires in ${counted(days, "day")}`, "health"]);

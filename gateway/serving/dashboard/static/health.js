@@ -1,7 +1,7 @@
 // The page of the gateway's health: readiness, certificate, configuration, and the policies that cannot be called.
 
 import { badge, descriptions, el, table } from "./dom.js";
-import { counted, daysUntil } from "./numbers.js";
+import { counted, daysUntil, utc } from "./numbers.js";
 import { listen, store } from "./store.js";
 
 /** When the certificate expires: "in 12 days (2026-12-05)". */
@@ -45,7 +45,7 @@ function sections(state) {
       ["Replica", state.replica],
       ["Version", state.version],
       ["Certificate expires", expiry(state)],
-      ["Configuration loaded", new Date(state.loaded * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC"],
+      ["Configuration loaded", utc(state.loaded)],
       ["Policies", `${state.policies.mutating} mutating, ${state.policies.validating} validating`],
     ]),
     el("h3", {}, "Readiness"),
@@ -66,7 +66,7 @@ export function show(main) {
   const area = el("div", {});
   let shown = "";
   function refresh() {
-    const { workers: _workers, failedOpen: _open, ...state } = store.state ?? {};
+    const { workers: _workers, failedOpen: _open, lastFailedOpen: _last, ...state } = store.state ?? {};
     const now = JSON.stringify(state);
     // Without a change nothing is replaced, so that a reader keeps its place.
     if (!store.state || now === shown) return;

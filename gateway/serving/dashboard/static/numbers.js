@@ -57,12 +57,14 @@ export function daysUntil(unix, now = Date.now() / 1000) {
   return Math.floor((unix - now) / 86400);
 }
 
-/** The wall clock of a Unix time, with milliseconds. */
+/** The time of day of a Unix time in UTC, with milliseconds. */
 export function clock(unix) {
-  const date = new Date(unix * 1000);
-  const two = (number) => String(number).padStart(2, "0");
-  const milliseconds = String(date.getMilliseconds()).padStart(3, "0");
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${milliseconds}`;
+  return new Date(unix * 1000).toISOString().slice(11, 23);
+}
+
+/** A time of RFC 3339 in UTC, as `admission-gateway explain` writes it. */
+export function utc(time) {
+  return time.replace("T", " ").replace("Z", " UTC");
 }
 
 /** "1 policy", "2 policies". */

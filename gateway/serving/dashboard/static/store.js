@@ -36,7 +36,9 @@ export function receiver() {
     state(state) {
       first ??= state.process;
       states.set(state.process, state);
-      receive.state({ ...states.get(first), failedOpen: ignored([...states.values()]) });
+      const all = [...states.values()];
+      const lastFailedOpen = all.map((each) => each.lastFailedOpen).filter(Boolean).sort().at(-1);
+      receive.state({ ...states.get(first), failedOpen: ignored(all), lastFailedOpen });
     },
     reviews: receive.reviews,
     numbers(record) {

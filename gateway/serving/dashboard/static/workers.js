@@ -6,11 +6,14 @@ import { listen, store } from "./store.js";
 
 const EVENTS = { circuit_opened: "circuit opened", stream_broke: "streams broken", in_flight: "calls refused: in flight", backlog: "calls refused: backlog" };
 
-function health(worker) {
-  if (worker.problem) return [badge("not described", "failed"), " ", worker.problem];
-  if (worker.connections === null) return badge("no connection is kept", "neutral");
-  return worker.connections ? badge("healthy", "allowed") : [badge("not connected", "failed"), " its policies fail"];
-}
+/** The health of a worker (worker_states.py) in words, and their colour. */
+export const HEALTH = {
+  healthy: ["healthy", "allowed"],
+  undescribed: ["not described", "failed"],
+  unreachable: ["cannot be reached", "failed"],
+  uncallable: ["cannot be called", "failed"],
+  unknown: ["no connection is kept", "neutral"],
+};
 
 function row(worker) {
   const events = Object.entries(worker.events).map(([name, count]) => `${EVENTS[name] ?? name.replaceAll("_", " ")}: ${count.toLocaleString("en")}`);
@@ -18,7 +21,7 @@ function row(worker) {
     "tr",
     {},
     el("th", { scope: "row" }, worker.name),
-    el("td", {}, health(worker)),
+    el("td", {}, badge(...HEALTH[worker.health]), worker.problem && ` ${worker.problem}`),
     el("td", {}, worker.versions.length ? worker.versions.map((version) => version || "none given").join(", ") : "–", worker.versions.length > 1 ? [" ", badge("two versions", "open")] : ""),
     el("td", { class: "number" }, worker.connections ?? "–"),
     el("td", { class: "number" }, worker.policies),
