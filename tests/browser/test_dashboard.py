@@ -1,11 +1,13 @@
 """The dashboard in a real browser: what an operator does with it."""
 
+import json
 import os
+import re
 import signal
 
 import pytest
 
-from tests.browser.dashboards import example, free_port, many_policies
+from tests.browser.dashboards import KINDS, example, free_port, many_policies
 from tests.integration.test_processes import process
 
 PAGES = {"reviews": "", "policies": "?page=policies", "workers": "?page=workers", "health": "?page=health"}
@@ -73,13 +75,131 @@ def test_the_uid_of_a_denial_leads_to_its_review(gateway, open_dashboard):
     assert page.locator(".object").count() == 1
 
 
+def test_a_refused_decision_is_shown_first(gateway, open_dashboard):
+    """Before the allowed one of the same uid, and among the other decisions about the request."""
+    uid = "00000000-0000-4000-8000-000000000001"
+    for phase in ("mutate", "validate"):
+        gateway.send(example("7"), phase=phase, name="one-uid", uid=uid)
+    dashboard = open_dashboard(gateway, f"?page=review&uid={uid}")
+    dashboard.page.locator(".object").nth(1).wait_for()
+    assert dashboard.page.locator("h2 .badge").all_inner_texts() == ["denied", "allowed"]
+    other = gateway.send(example("7"), phase="mutate", name="one-uid")["uid"]
+    gateway.send(example("7"), name="one-uid")
+    dashboard.open(f"?page=review&uid={other}")
+    dashboard.has("Other decisions about the same request")
+    outcomes = dashboard.page.locator(".review li .badge").all_inner_texts()
+    assert outcomes == sorted(outcomes, reverse=True)
+    assert set(outcomes) == {"denied", "allowed"}
+
+
+def test_a_review_has_one_duration_and_one_time(gateway, open_dashboard):
+    """The list and the review's page have the same, in UTC, wherever the browser is."""
+    gateway.send(example("7"), name="measured")
+    dashboard = open_dashboard(gateway, "?q=measured", timezone_id="Asia/Kolkata")
+    page = dashboard.page
+    row = dashboard.row("measured").first
+    row.wait_for()
+    assert page.locator("thead th").first.inner_text() == "Time (UTC)"
+    cells = row.locator("td")
+    time, spent = cells.first.inner_text(), cells.last.inner_text()
+    row.get_by_role("link").click()
+    page.locator(".object").wait_for()
+    terms = dict(
+        zip(page.locator(".review dt").all_inner_texts(), page.locator(".review dd").all_inner_texts(), strict=True)
+    )
+    day, shown, zone = terms["Time"].split(" ")
+    assert (len(day), shown[:8], zone) == (10, time[:8], "UTC")
+    assert terms["Duration"].split(" of ")[0] == spent
+
+
 def test_a_review_that_is_not_retained(gateway, open_dashboard):
-    """The page says what was searched; the list offers to look for a uid that it does not have."""
+    """The page says what was searched, and what finds it; the list offers to look for a uid that it does not have."""
     dashboard = open_dashboard(gateway, expected=["404"])
     uid = "00000000-0000-4000-8000-000000000000"
     dashboard.page.get_by_label("Search").fill(uid)
     dashboard.page.get_by_role("link", name=f"Open the review {uid}").click()
     dashboard.has(f'no decision of review "{uid}" is retained')
+    dashboard.has("run `admission-gateway explain UID` in each pod")
+
+
+def test_filters_that_match_nothing_can_be_cleared(gateway, open_dashboard):
+    """The page says so, and shows all reviews after a click."""
+    dashboard = open_dashboard(gateway, "?outcome=denied&q=no-such-review")
+    page = dashboard.page
+    dashboard.has("No review matches.")
+    assert dashboard.inaccessible() == []
+    page.get_by_role("link", name="Clear the filters").click()
+    dashboard.row("kr-privileged").first.wait_for()
+    assert (page.get_by_label("Search").input_value(), page.get_by_label("Outcome").input_value()) == ("", "")
+    assert page.get_by_role("link", name="Clear the filters").count() == 0
+
+
+def test_a_paused_list_has_no_new_reviews(gateway, open_dashboard):
+    """Whatever is searched for meanwhile; they come when it goes on."""
+    dashboard = open_dashboard(gateway)
+    page = dashboard.page
+    dashboard.row("kr-privileged").first.wait_for()
+    pause = page.get_by_role("button", name="Pause the list")
+    pause.click()
+    gateway.send(example("7"), name="while-paused")
+    page.evaluate(ARRIVED)
+    page.get_by_label("Search").fill("pods")
+    page.get_by_label("Search").fill("")
+    dashboard.row("kr-privileged").first.wait_for()
+    assert dashboard.row("while-paused").count() == 0
+    pause.click()
+    dashboard.row("while-paused").wait_for()
+
+
+def test_a_policy_leads_to_its_denials_and_to_its_file(gateway, open_dashboard):
+    """Its row says where it is configured; a click on its name lists the reviews that it denied, and no others."""
+    dashboard = open_dashboard(gateway, "?page=policies")
+    page = dashboard.page
+    row = dashboard.row("no-privileged")
+    row.wait_for()
+    assert re.search(r"validating\.yaml:\d+: policies\[\d+\]", row.inner_text())
+    row.get_by_role("link").click()
+    dashboard.has("Only reviews that samples/no-privileged.samples.example.com denied, or in which it failed.")
+    dashboard.row("kr-privileged").first.wait_for()
+    outcomes = page.locator("tbody td .badge").all_inner_texts()
+    assert set(outcomes) == {"denied"}
+    page.get_by_role("link", name="Clear the filters").click()
+    dashboard.row("t/p1").first.wait_for()
+
+
+def test_a_policy_has_its_durations_and_its_cache_hits(gateways, policies, open_dashboard):
+    """p50 and p99 of its calls within the buckets that were counted, and the share of lookups that saved a call."""
+    served = gateways(policies)
+    for _ in range(4):
+        served.send(example("1"), phase="mutate")
+    dashboard = open_dashboard(served, "?page=policies")
+    row = dashboard.row("default-labels")
+    row.wait_for()
+    read = json.loads(served.admin("/ui/api/policies"))
+    (counted,) = [each for each in read["policies"] if "default-labels" in each["name"]]
+    p50, p99, hits = (row.locator("td").nth(index).inner_text() for index in (2, 3, 8))
+    (bucket, *_) = [index for index, count in enumerate(counted["durations"]) if count]
+    bounds = [0, *read["buckets"]]
+    (last, *_) = [index for index, count in enumerate(counted["durations"]) if count][::-1]
+    assert bounds[bucket] <= seconds(p50) <= seconds(p99) <= bounds[last + 1]
+    assert (counted["hits"], counted["lookups"], hits) == (3, 4, "75 %")
+    assert dashboard.row("no-privileged").locator("td").nth(8).inner_text() == "no cache"
+
+
+ARRIVED = """
+import("/ui/store.js").then(({ listen, store }) => new Promise((resolve) => {
+  const look = () => store.reviews.some((each) => each.name === "while-paused") && resolve();
+  listen("reviews", look);
+  look();
+}))
+"""
+"""Waits until the page has been sent the review, whether it lists it or not."""
+
+
+def seconds(text):
+    """The seconds of a duration as the page writes it."""
+    number, unit = text.split(" ")
+    return float(number) * {"µs": 1e-6, "ms": 1e-3, "s": 1}[unit]
 
 
 def test_filters_survive_a_reload_and_the_way_back(gateway, open_dashboard):
@@ -299,7 +419,7 @@ def test_what_an_operator_must_know_is_above_every_page(gateways, policies, open
     kinds = {name: {**secret["request"][name], **value} for name, value in KINDS.items()}
     served.send(secret, **kinds, name="passed-unjudged")
     dashboard = open_dashboard(served)
-    dashboard.has("2 failures were ignored since the start")
+    dashboard.has("2 failures were ignored since the start (failurePolicy Ignore), the last at")
     dashboard.page.get_by_role("link", name="Show the reviews").click()
     assert "failed open" in dashboard.row("passed-unjudged").inner_text()
     (folder / "policies.yaml").write_text("\n---\n".join(many_policies(2)).replace('"CREATE"', '"CREATED"'))
@@ -312,11 +432,3 @@ def test_what_an_operator_must_know_is_above_every_page(gateways, policies, open
     dashboard.open("?page=workers")
     assert "away" in dashboard.row("away").inner_text()
     assert dashboard.inaccessible() == []
-
-
-KINDS = {
-    "kind": {"group": "", "version": "v1", "kind": "Secret"},
-    "resource": {"group": "", "version": "v1", "resource": "secrets"},
-    "requestKind": {"group": "", "version": "v1", "kind": "Secret"},
-    "requestResource": {"group": "", "version": "v1", "resource": "secrets"},
-}

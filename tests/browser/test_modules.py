@@ -2,6 +2,8 @@
 
 import pytest
 
+LAST = "2026-11-26T11:17:15Z"
+
 
 @pytest.fixture(scope="module")
 def evaluate(chromium, gateway):
@@ -31,6 +33,10 @@ def evaluate(chromium, gateway):
         ("numbers", "[m.daysUntil(86400 * 3, 0), m.daysUntil(0, 1)]", [3, -1]),
         ("numbers", "[m.counted(1, 'policy', 'policies'), m.counted(2000, 'x')]", ["1 policy", "2,000 xs"]),
         ("live", "m.parse('event: a\\ndata: {\"b\":1}\\n\\nevent: c\\nda')", [[["a", {"b": 1}]], "event: c\nda"]),
+        ("numbers", "m.clock(86399.5)", "23:59:59.500"),
+        ("numbers", "m.utc('2026-11-26T11:17:15.250Z')", "2026-11-26 11:17:15.250 UTC"),
+        ("charts", "m.timeRange(null, null, 1000)", [940, 1000]),
+        ("charts", "[m.timeRange(995, 1000), m.timeRange(900, 1000)]", [[940, 1000], [900, 1000]]),
         ("live", "m.parse('')", [[], ""]),
         (
             "object",
@@ -68,20 +74,22 @@ def test_several_processes_are_added_up(evaluate):
         "{process: '%s', time: %d, outcomes: {allowed: %d, denied: 0, failed: 0}, buckets: [1], durations: [1, 2]}"
     )
     events = "; ".join(f"on.numbers({numbers % each})" for each in (("a", 7, 1), ("b", 8, 10), ("a", 9, 2)))
-    state = "{...m.store.state, process: 'a', failedOpen: [{phase: 'p', policy: 'x', count: 1}]}"
-    other = "{...m.store.state, process: 'b', failedOpen: [{phase: 'p', policy: 'x', count: 2}]}"
+    failed_open = "failedOpen: [{{phase: 'p', policy: 'x', count: {}}}], lastFailedOpen: {}"
+    state = f"{{...m.store.state, process: 'a', {failed_open.format(1, 'null')}}}"
+    other = f"{{...m.store.state, process: 'b', {failed_open.format(2, repr(LAST))}}}"
     expression = f"""{{
         const on = m.receiver(); on.state({state}); on.state({other}); {events};
-        return [m.store.numbers, m.store.state.failedOpen, m.store.state.process];
+        return [m.store.numbers, m.store.state];
     }}"""
-    records, failed_open, process = evaluate("store", expression)
+    records, shown = evaluate("store", expression)
     assert [
         (each["time"], each["outcomes"]["allowed"], each["durations"]) for each in records if each["time"] < 10
     ] == [
         (7, 1, [1, 2]),
         (9, 12, [2, 4]),
     ]
-    assert (failed_open, process) == ([{"phase": "p", "policy": "x", "count": 3}], "a")
+    assert (shown["failedOpen"], shown["process"]) == ([{"phase": "p", "policy": "x", "count": 3}], "a")
+    assert shown["lastFailedOpen"] == LAST
 
 
 def test_a_large_object_is_cut(evaluate):

@@ -81,7 +81,10 @@ class DashboardPages:
             found = self._reviews(name.removeprefix(_REVIEW))
             if found:
                 return _json(msgspec.json.encode({"reviews": found}))
-            text = "no review with this uid is retained in this process: it is too old, or another replica decided it"
+            text = (
+                "no review with this uid is retained in this process: it is too old, or another replica decided it; "
+                "without a Redis that all replicas share, run `admission-gateway explain UID` in each pod"
+            )
             return web.Response(
                 status=HTTPStatus.NOT_FOUND,
                 body=line(text),

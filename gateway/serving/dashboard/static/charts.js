@@ -59,14 +59,19 @@ function chart(title, unit, options, data) {
   };
 }
 
-/** The reviews of each outcome per second, over time: at least a minute. */
+/** From where to where the times of a chart go: at least a minute; without any, the last one. */
+export function timeRange(low, high, now = Date.now() / 1000) {
+  return high ? [Math.min(low, high - 60), high] : [now - 60, now];
+}
+
+/** The reviews of each outcome per second, over time. */
 export function rateChart(numbers) {
   const options = {
-    scales: { x: { range: (_, low, high) => (high ? [Math.min(low, high - 60), high] : [0, 60]) } },
+    scales: { x: { range: (_, low, high) => timeRange(low, high) } },
     axis: { values: (_, ticks) => ticks.map((tick) => clock(tick).slice(0, 8)), space: 80 },
     series: () => ({ points: { show: false } }),
   };
-  return chart("Reviews per second", "", options, () => rates(numbers()));
+  return chart("Reviews per second (times in UTC)", "", options, () => rates(numbers()));
 }
 
 /** The duration of recent reviews, from the oldest to the newest. */

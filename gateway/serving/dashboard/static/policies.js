@@ -1,6 +1,6 @@
 // The page of policies: how often each is called, how long it takes, and what it answers.
 
-import { filter, parameters } from "./address.js";
+import { address, filter, parameters } from "./address.js";
 import { badge, el, field, select, table } from "./dom.js";
 import { counted, difference, duration, quantile, share, significant } from "./numbers.js";
 import { read } from "./session.js";
@@ -66,6 +66,11 @@ function sorted(policies, key, descending) {
   return policies.toSorted((one, other) => (descending ? -1 : 1) * compare(column.of(one), column.of(other)));
 }
 
+/** The name of a policy, which leads to the reviews that it denied, or in which it failed. */
+function name(policy) {
+  return el("a", { href: address({ policy: policy.name }) }, policy.name);
+}
+
 function cells(policy) {
   const marks = [
     policy.available ? null : badge("cannot be called", "failed"),
@@ -74,7 +79,7 @@ function cells(policy) {
   return COLUMNS.map((column, index) =>
     index
       ? el("td", { class: index > 1 ? "number" : null }, column.text(policy))
-      : el("th", { scope: "row" }, column.text(policy), marks.map((mark) => mark && [" ", mark])),
+      : el("th", { scope: "row" }, name(policy), marks.map((mark) => mark && [" ", mark]), el("div", { class: "code muted" }, policy.place)),
   );
 }
 

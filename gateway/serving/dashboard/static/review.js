@@ -2,7 +2,7 @@
 
 import { address, parameters } from "./address.js";
 import { badge, descriptions, el, table } from "./dom.js";
-import { counted, duration } from "./numbers.js";
+import { counted, duration, utc } from "./numbers.js";
 import { lines, valueOf } from "./object.js";
 import { subject } from "./reviews.js";
 import { read } from "./session.js";
@@ -29,7 +29,7 @@ function summary(decision) {
   return descriptions([
     ["User", request.user],
     ["Groups", request.groups.join(", ")],
-    ["Time", decision.time],
+    ["Time", utc(decision.time)],
     ["Phase", decision.entry ? `${decision.phase}, entry ${decision.entry}` : decision.phase],
     ["Duration", `${duration(ledger.spentMs / 1000)} of ${duration(ledger.budgetMs / 1000)}`],
     ["Answer", status ? `${status.code} ${status.reason}: ${status.message}` : "allowed"],
@@ -198,12 +198,17 @@ function related(decisions) {
     el(
       "li",
       {},
-      el("a", { href: address({ page: "review", uid: decision.uid }) }, `${decision.time}, ${decision.phase}${decision.entry ? `, entry ${decision.entry}` : ""}`),
+      el("a", { href: address({ page: "review", uid: decision.uid }) }, `${utc(decision.time)}, ${decision.phase}${decision.entry ? `, entry ${decision.entry}` : ""}`),
       " ",
       badge(decision.outcome),
       decision.changedBy.length ? ` ${counted(decision.changedBy.length, "changed field")}` : "",
     );
-  return decisions.length ? [el("h3", {}, "Other decisions about the same request"), el("ul", {}, decisions.map(item))] : [];
+  return decisions.length ? [el("h3", {}, "Other decisions about the same request"), el("ul", {}, refusedFirst(decisions, (each) => each.outcome).map(item))] : [];
+}
+
+/** The refused ones before the allowed ones: who looks for a review looks for why it was refused. */
+function refusedFirst(decisions, outcome) {
+  return decisions.toSorted((one, other) => (outcome(one) === "allowed") - (outcome(other) === "allowed"));
 }
 
 const nodes = (parts) => parts.flat(Infinity).filter(Boolean);
@@ -217,12 +222,12 @@ async function fill(area, uid) {
   let reviews;
   try {
     reviews = (await read(`api/reviews/${encodeURIComponent(uid)}`)).reviews;
-  } catch {
+  } catch (error) {
     const explained = await explaining;
-    if (explained instanceof Error) throw explained;
+    if (explained instanceof Error) throw new AggregateError([explained, error]);
     reviews = explained.decisions.map((decision) => ({ decision, object: null }));
   }
-  area.append(...nodes(reviews.map(one)));
+  area.append(...nodes(refusedFirst(reviews, ({ decision }) => decision.outcome).map(one)));
   const explained = await explaining;
   if (!(explained instanceof Error)) area.append(...nodes(related(explained.related)));
 }
@@ -239,7 +244,7 @@ export function show(main) {
   const area = el("div", { class: "review", "aria-busy": "true" });
   main.append(el("p", {}, el("a", { href: address({}), click: goBack }, "← All reviews")), area);
   fill(area, uid)
-    .catch((error) => area.append(el("h2", {}, "Review"), el("p", { role: "alert" }, error.message)))
+    .catch((error) => area.append(el("h2", {}, "Review"), ...(error.errors ?? [error]).map((each) => el("p", { role: "alert" }, each.message))))
     .finally(() => area.removeAttribute("aria-busy"));
   return () => {};
 }

@@ -23,7 +23,8 @@ export function subject(review) {
 }
 
 /** Whether the filters of the address let a review through. */
-export function matches(review, { q = "", outcome = "", phase = "" }) {
+export function matches(review, { q = "", outcome = "", phase = "", policy = "" }) {
+  if (policy && !review.denied.includes(policy) && !review.failed.includes(policy)) return false;
   if (phase && review.phase !== phase) return false;
   if (outcome === "failed-open" ? !review.failedOpen.length : outcome && review.outcome !== outcome) return false;
   const text = [review.uid, subject(review), review.user, ...review.denied, ...review.failed, ...review.changed].join(" ").toLowerCase();
@@ -70,17 +71,19 @@ function figures() {
 /** Show the page. Returns a function that ends it. */
 export function show(main) {
   const rows = new Map();
-  const body = table("Recent reviews", ["Time", "Outcome", "Request", "Phase", "User", "Policies", ["Duration", "number"]], []);
+  const body = table("Recent reviews", ["Time (UTC)", "Outcome", "Request", "Phase", "User", "Policies", ["Duration", "number"]], []);
   const list = body.querySelector("tbody");
   const words = el("p", { class: "figures" });
   const count = el("p", { class: "muted", role: "status" });
-  const older = el("p", {});
+  const hint = el("p", {});
   const rate = rateChart(() => store.numbers);
-  const scatter = durationChart(() => store.reviews.slice(0, MOST_ROWS));
-  let paused = false;
+  // While the list is paused, the reviews that it had then.
+  let paused = null;
+  const reviews = () => paused ?? store.reviews;
+  const scatter = durationChart(() => reviews().slice(0, MOST_ROWS));
 
   function refresh() {
-    const chosen = store.reviews.filter((review) => matches(review, parameters())).slice(0, MOST_ROWS);
+    const chosen = reviews().filter((review) => matches(review, parameters())).slice(0, MOST_ROWS);
     const wanted = new Set(chosen.map(keyOf));
     for (const [key, each] of rows) {
       if (!wanted.has(key)) {
@@ -96,11 +99,16 @@ export function show(main) {
       if (each === next) next = each.nextSibling;
       else list.insertBefore(each, next);
     }
-    const { q = "" } = parameters();
-    older.replaceChildren(...(!chosen.length && UID.test(q) ? [el("a", { href: address({ page: "review", uid: q }) }, `Open the review ${q}`)] : []));
+    const { q = "", policy = "" } = parameters();
+    hint.replaceChildren(
+      policy && `Only reviews that ${policy} denied, or in which it failed. `,
+      !chosen.length && reviews().length ? "No review matches. " : "",
+      policy || (!chosen.length && reviews().length) ? el("a", { href: address({}) }, "Clear the filters") : "",
+      !chosen.length && UID.test(q) ? el("a", { href: address({ page: "review", uid: q }) }, `Open the review ${q}`) : "",
+    );
     const left = store.skipped ? `; ${counted(store.skipped, "review")} not listed, because there are too many` : "";
-    count.textContent = store.reviews.length
-      ? `${chosen.length} of ${counted(store.reviews.length, "recent review")} shown${left}.`
+    count.textContent = reviews().length
+      ? `${chosen.length} of ${counted(reviews().length, "recent review")} shown${left}.`
       : "No review yet. Send one, and it appears here.";
     scatter.update();
   }
@@ -115,9 +123,9 @@ export function show(main) {
     type: "button",
     "aria-pressed": "false",
     click: () => {
-      paused = !paused;
-      pause.setAttribute("aria-pressed", String(paused));
-      if (!paused) refresh();
+      paused = paused ? null : store.reviews;
+      pause.setAttribute("aria-pressed", String(paused !== null));
+      refresh();
     },
   }, "Pause the list");
   main.append(
@@ -134,7 +142,7 @@ export function show(main) {
       pause,
     ),
     count,
-    older,
+    hint,
     body,
   );
   rate.mount();
