@@ -55,7 +55,6 @@ LIMITS: Final = (
     PATCH_WORK,
     "readable_values",
     "reviews_in_flight",
-    "reviews_waiting",
     "values_in_flight",
     "wait_seconds",
     "write_seconds",
@@ -211,7 +210,7 @@ POLICY_FAILURES: Final = _counter(
 )
 POLICY_CALL_SECONDS: Final = _histogram(
     "policy_call_duration_seconds",
-    "From the call of a policy's worker to its answer, or to the end of its time. Only of policies that were called.",
+    "From the call of a policy's worker to its answer, or to the end of its time. Not of calls that reach no worker.",
     buckets=POLICY_BUCKETS,
     lazy=True,
     phase=Phase,
@@ -291,7 +290,8 @@ WORKER_CALLS: Final = _counter(
 )
 WORKER_CALL_SECONDS: Final = _histogram(
     "worker_call_duration_seconds",
-    "From a call to its answer, or to the end of its time; waiting and retries included.",
+    "From a call to its answer, or to the end of its time; waiting and retries included. Not of calls that reach no "
+    "worker.",
     worker=CONFIGURED,
     transport=Transport,
 )

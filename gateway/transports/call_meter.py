@@ -1,7 +1,18 @@
 """Measures the calls of one worker, the same for all transports: how many are open, how they end, how long they take.
 
 A call ends with its answer; a failure of the transport is one too. If no review waits any more, the call is cancelled:
-at its deadline, then it counts as a failure, which took all of its time, or before, then its duration says nothing.
+at its deadline, then it counts as a failure, which took all of its time, or before.
+
+    ==========================================================  =================
+    a call ends                                                 it has a duration
+    ==========================================================  =================
+    with what its worker answered, a failure too                yes
+    because its time is over                                    yes
+    because no worker could be called, or its connection ended  no
+    because no review waits any more, before its time is over   no
+    ==========================================================  =================
+
+Else a worker that is away would look faster than it ever was: those calls fail within a millisecond.
 """
 
 from collections.abc import Callable
@@ -11,7 +22,8 @@ from typing import Final
 import structlog
 
 from gateway.engine.policy_call import PolicyCall
-from gateway.engine.verdicts import ANSWER_WORDS, Answer
+from gateway.engine.verdicts import ANSWER_WORDS, Answer, Failure
+from gateway.reasons import Reason
 from gateway.telemetry.events import Events, sampled_trace_id
 from gateway.telemetry.labels import Transport
 from gateway.telemetry.table import (
@@ -27,6 +39,11 @@ from gateway.transports.descriptions import Description
 from gateway.transports.worker_channel import Answered, WorkerChannel
 
 _LOG: Final = structlog.get_logger(__name__)
+
+_OF_THE_WORKER: Final = frozenset(
+    {Reason.WORKER_TIMEOUT, Reason.WORKER_FAILURE, Reason.INVALID_RESPONSE, Reason.INVALID_SETTINGS}
+)
+"""The reasons of failures that have a duration. All others are the gateway's, or the transport's."""
 
 
 def _nothing() -> None:
@@ -80,6 +97,8 @@ class CallMeter:
         self._in_flight.value -= 1
         if answer is not None:
             self._results[self._word(answer)].value += 1
+            if isinstance(answer, Failure) and answer.reason not in _OF_THE_WORKER:
+                return
         elif now < call.deadline:
             self._results[CANCELED].value += 1
             return

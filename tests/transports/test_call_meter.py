@@ -112,6 +112,17 @@ def test_an_answered_call_is_counted_by_its_verdict(answer, result):
     assert metered.measured == (0, 1, 1)
 
 
+@pytest.mark.parametrize("reason", list(Reason))
+def test_a_call_that_reaches_no_worker_has_no_duration(reason):
+    """It fails at once: a worker that is away would look fast. It is counted as a failure."""
+    metered = Metered()
+    metered.call()
+    metered.channel.answer(Failure(reason=reason, message="x"))
+    assert metered.counted("failure") == 1
+    worker_has_answered = reason in {"WORKER_FAILURE", "WORKER_TIMEOUT", "INVALID_RESPONSE", "INVALID_SETTINGS"}
+    assert metered.measured == ((0, 1, 1) if worker_has_answered else (0, 0, None))
+
+
 def test_a_canceled_call_has_no_duration():
     """It would say how long the review waited, and not how long the worker takes."""
     metered = Metered()
