@@ -8,14 +8,16 @@ The capacity of kept connections is the rate of answers on 32 of them that alway
 best of rates that grow. It is measured again before each multiple, because a machine is never quiet for long. Then
 follow two seconds at half of the capacity, some at the multiple, and some at half again.
 
-    share      goodput / capacity
+    share      goodput / capacity: at least 0.9 on kept connections, from the capacity on
     goodput    reviews judged in a second while the load is offered; overloaded: answered with OVERLOADED
     late       reviews without an answer at the end of their timeout; unsent: no kept connection was free
     p50, p99   milliseconds of the reviews that were judged, from their arrival
     recovery   seconds, after the load has fallen, until at least 95 % of the reviews of every tenth of a second were
-               judged
+               judged: at most 1
 
-Where other programs have the cores, the capacity is not that of the rows below it: trust a quiet machine only.
+As many connections are kept as the gateway accepts, so that all of them wait at three times the capacity. Exit 1 if a
+row has less than it should. Where other programs have the cores, the capacity is not that of the rows below it: trust a
+quiet machine only.
 Repeat it with ``make bench-overload``, or ``make bench-overload ARGS="--mode new --multiples 3,10 -o json"``.
 """
 
@@ -38,6 +40,7 @@ JUDGED, OVERLOADED, FAILED, LATE, UNSENT = range(5)
 CAPACITY_CONNECTIONS = 32
 GOOD = 0.95
 SLICE_SECONDS = 0.1
+SHARE, RECOVERY_SECONDS = 0.9, 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--multiples", default="0.5,0.8,1,1.5,2,3,5,10", help="of the capacity")
     parser.add_argument("--mode", choices=["keep", "new", "both"], default="both", help="kept connections, or new ones")
-    parser.add_argument("--connections", type=int, default=500, help="kept connections (default 500)")
+    parser.add_argument("--connections", type=int, default=2000, help="kept connections (default 2000)")
     parser.add_argument("--timeout", type=float, default=10, help="seconds that a review has (default 10)")
     parser.add_argument("--seconds", type=float, default=5, help="length of one phase (default 5)")
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
@@ -120,6 +123,8 @@ def main() -> None:
                     show(row, first=len(rows) == 1)
             if arguments.output == "json":
                 print(json.dumps([asdict(row) for row in rows]))
+            if not all(map(is_good, rows)):
+                raise SystemExit(1)
         finally:
             gateway.terminate()
             gateway.wait(60)
@@ -167,6 +172,13 @@ def row_of(mode: str, multiple: float, capacity: float, phases: list[dict[str, A
         p99=high["milliseconds"].get("p99", float("nan")),
         recovery=recovery(after["slices"]),
     )
+
+
+def is_good(row: Row) -> bool:
+    """Whether a row of kept connections has the share and the recovery that are asked of it."""
+    if row.mode != "keep" or row.multiple < 1:
+        return True
+    return row.share >= SHARE and row.recovery is not None and row.recovery <= RECOVERY_SECONDS
 
 
 def recovery(slices: list[list[int]]) -> float | None:

@@ -15,14 +15,15 @@ than can be judged in time, and the newest is next (adaptive LIFO): a queue in o
 late, so that each is judged when its client has given up. This way those that are judged are judged at once, and the
 rest wait until they are refused.
 
-A full queue refuses the oldest review of the flow with the most. Pure: no clock, no loop.
+It needs no bound of its own: a connection has one review at a time, and connections are bounded. Pure: no clock, no
+loop.
 """
 
 import heapq
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -47,13 +48,10 @@ class Waiting(Generic[T]):
 class FairQueue(Generic[T]):
     """A queue of items.
 
-    Args:
-        most: how many may wait.
-        target: seconds that the oldest of a flow waits before its newest is next.
+    ``target``: seconds that the oldest of a flow waits before its newest is next.
     """
 
-    def __init__(self, most: int, target: float) -> None:
-        self._most: Final = most
+    def __init__(self, target: float) -> None:
         self._root: _Level[T] = _Level(target)
         self._waiting: set[Waiting[T]] = set()
         self._ends: list[tuple[float, int, Waiting[T]]] = []
@@ -62,16 +60,11 @@ class FairQueue(Generic[T]):
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def push(self, waiting: Waiting[T]) -> Waiting[T] | None:
-        """Let an item wait. Returns the item that is to be refused for it; None: there was room."""
-        displaced = None
-        if len(self._waiting) >= self._most:
-            displaced = max(self._root.leaves(), key=len).oldest()
-            self.remove(displaced)
+    def push(self, waiting: Waiting[T]) -> None:
+        """Let an item wait."""
         self._root.push(waiting, 0)
         self._waiting.add(waiting)
         heapq.heappush(self._ends, (waiting.until, next(self._numbers), waiting))
-        return displaced
 
     def pop(self, now: float, fits: Callable[[T], bool] = _always) -> Waiting[T] | None:
         """The next item that ``fits``; None: there is none. Of each flow only the next item is tried."""
@@ -87,12 +80,16 @@ class FairQueue(Generic[T]):
             self._root.remove(waiting, 0)
 
     def overdue(self, now: float) -> Iterator[Waiting[T]]:
-        """Remove the items that cannot wait any longer, and give them."""
+        """The items whose time to wait is over: each once, unless it is given another. They stay until removed."""
         while self._ends and (self._ends[0][0] <= now or self._ends[0][2] not in self._waiting):
             _, _, waiting = heapq.heappop(self._ends)
             if waiting in self._waiting:
-                self.remove(waiting)
                 yield waiting
+
+    def wait_longer(self, waiting: Waiting[T], until: float) -> None:
+        """Let an overdue item wait until then, in its place."""
+        waiting.until = until
+        heapq.heappush(self._ends, (until, next(self._numbers), waiting))
 
 
 class _Leaf(Generic[T]):
@@ -105,18 +102,12 @@ class _Leaf(Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def oldest(self) -> Waiting[T]:
-        return next(iter(self._items))
-
-    def leaves(self) -> "Iterator[_Leaf[T]]":
-        yield self
-
     def push(self, waiting: Waiting[T], depth: int) -> None:
         del depth
         self._items[waiting] = None
 
     def pop(self, now: float, fits: Callable[[T], bool]) -> Waiting[T] | None:
-        oldest = self.oldest()
+        oldest = next(iter(self._items))
         waiting = oldest if now - oldest.since <= self._target else next(reversed(self._items))
         if not fits(waiting.item):
             return None
@@ -141,10 +132,6 @@ class _Level(Generic[T]):
 
     def __len__(self) -> int:
         return self._size
-
-    def leaves(self) -> "Iterator[_Leaf[T]]":
-        for below in self._names.values():
-            yield from below.leaves()
 
     def push(self, waiting: Waiting[T], depth: int) -> None:
         name = waiting.flow[depth]

@@ -95,13 +95,10 @@ class Limits(Bounds):
     flight (``--max-mutating-requests-inflight``), so five of them fit; at 0.2 ms each, 1024 are a fifth of a second of
     work."""
 
-    reviews_waiting: int = 1024
-    """Reviews that wait to begin while the gateway has more than it can judge; beyond it, the oldest of the flow with
-    the most is refused. As many as may be in flight."""
-
     wait_seconds: float = 2.0
-    """How long a review waits to begin, unless half of its budget is less. The API server has 600 requests in flight by
-    default, so that it gets 300 refusals a second at most, which cost a tenth of a core."""
+    """How long a review waits to begin, unless half of its budget is less. Then it may be refused, in its turn: 300
+    are in a second, which cost a tenth of a core. An API server has 600 requests in flight by default, so that two
+    seconds are enough for them."""
 
     handshakes: int = 1024
     """Connections whose TLS handshake is not complete; beyond it the oldest is closed, first of those that have sent

@@ -1,4 +1,4 @@
-"""Who is next, and who is refused: fairness without a clock."""
+"""Who is next: fairness without a clock."""
 
 from collections import Counter
 
@@ -21,7 +21,7 @@ def popped(queue, now=0.0):
 
 def test_one_flow_is_judged_in_the_order_of_arrival():
     """While its oldest review has not waited for long."""
-    queue = FairQueue(10, TARGET)
+    queue = FairQueue(TARGET)
     for number in range(3):
         queue.push(waiting(number))
     assert [popped(queue) for _ in range(4)] == [0, 1, 2, None]
@@ -29,7 +29,7 @@ def test_one_flow_is_judged_in_the_order_of_arrival():
 
 def test_a_flow_that_waits_too_long_is_judged_newest_first():
     """What is judged then is judged at once; the rest waits until it is refused."""
-    queue = FairQueue(10, TARGET)
+    queue = FairQueue(TARGET)
     for number in range(3):
         queue.push(waiting(number, since=number))
     assert [popped(queue, now=2.5) for _ in range(3)] == [2, 1, 0]
@@ -37,7 +37,7 @@ def test_a_flow_that_waits_too_long_is_judged_newest_first():
 
 def test_a_newcomer_is_next_whatever_a_flood_has_waiting():
     """A namespace with one review waits for no more than one of the flood's."""
-    queue = FairQueue(1000, TARGET)
+    queue = FairQueue(TARGET)
     for number in range(500):
         queue.push(waiting(number, "server", "flood"))
     assert [popped(queue) for _ in range(100)] == list(range(100))
@@ -47,7 +47,7 @@ def test_a_newcomer_is_next_whatever_a_flood_has_waiting():
 
 def test_a_server_with_many_namespaces_is_one_server():
     """Fairness holds between API servers first, then between the namespaces of each."""
-    queue = FairQueue(1000, TARGET)
+    queue = FairQueue(TARGET)
     for number in range(100):
         queue.push(waiting("many", "first", f"namespace-{number}"))
         queue.push(waiting("one", "second", "namespace"))
@@ -56,34 +56,29 @@ def test_a_server_with_many_namespaces_is_one_server():
 
 def test_large_reviews_are_fewer():
     """A flow whose reviews cost ten times as much gets a tenth of the turns."""
-    queue = FairQueue(1000, TARGET)
+    queue = FairQueue(TARGET)
     for _ in range(200):
         queue.push(waiting("large", "server", "large", cost=10.0))
         queue.push(waiting("small", "server", "small", cost=1.0))
     assert Counter(popped(queue) for _ in range(110)) == {"small": 100, "large": 10}
 
 
-def test_a_full_queue_refuses_the_oldest_of_the_longest_flow():
-    """The one that comes has a place, unless its own flow is what fills the queue."""
-    queue = FairQueue(4, TARGET)
-    for number in range(4):
-        assert queue.push(waiting(number, "server", "flood")) is None
-    assert queue.push(waiting("innocent", "server", "other")).item == 0
-    assert queue.push(waiting(5, "server", "flood")).item == 1
-    assert len(queue) == 4
-
-
 def test_what_is_overdue_is_given_once():
     """And never what has been popped or removed."""
-    queue = FairQueue(10, TARGET)
+    queue = FairQueue(TARGET)
     removed = waiting("removed", until=1.0)
     queue.push(removed)
     queue.push(waiting("late", until=2.0))
     queue.push(waiting("in time", until=9.0))
     queue.remove(removed)
     queue.remove(removed)
-    assert [each.item for each in queue.overdue(5.0)] == ["late"]
+    (late,) = queue.overdue(5.0)
+    assert late.item == "late"
     assert list(queue.overdue(5.0)) == []
+    queue.wait_longer(late, 6.0)
+    assert list(queue.overdue(5.9)) == []
+    assert list(queue.overdue(6.0)) == [late]
+    queue.remove(late)
     assert [popped(queue), popped(queue)] == ["in time", None]
 
 
@@ -97,7 +92,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_nothing_is_lost_and_no_flow_starves(steps):
     """Every item leaves exactly once, and while a flow waits no other gets more than its cost and one item ahead."""
-    queue: FairQueue[int] = FairQueue(8, TARGET)
+    queue: FairQueue[int] = FairQueue(TARGET)
     inside: dict[int, Waiting[int]] = {}
     left = []
     for now, step in enumerate(steps):
@@ -110,16 +105,17 @@ def test_nothing_is_lost_and_no_flow_starves(steps):
                 queue.remove(each)
                 left.append(each)
         elif step == "overdue":
-            left += queue.overdue(now)
+            for each in queue.overdue(now):
+                queue.remove(each)
+                left.append(each)
         else:
             server, namespace, cost, is_short = step
             new = waiting(now, server, namespace, cost=cost, since=now, until=now + (3 if is_short else 50))
             inside[now] = new
-            displaced = queue.push(new)
-            left += [displaced] if displaced else []
+            queue.push(new)
         for each in left:
             inside.pop(each.item, None)
-        assert len(queue) == len(inside) <= 8
+        assert len(queue) == len(inside)
     assert len({each.item for each in left}) == len(left)
     rest = [popped(queue, len(steps)) for _ in range(len(queue))]
     assert sorted(rest) == sorted(inside)
@@ -128,7 +124,7 @@ def test_nothing_is_lost_and_no_flow_starves(steps):
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=5), st.integers(1, 40))
 def test_flows_that_always_wait_get_the_same(costs, turns):
     """Whatever their reviews cost, the work that two flows got differs by one review of each, at most."""
-    queue = FairQueue(10_000, TARGET)
+    queue = FairQueue(TARGET)
     got = Counter({name: 0 for name, _ in enumerate(costs)})
     for name, cost in enumerate(costs):
         for _ in range(turns + 1):
@@ -141,7 +137,7 @@ def test_flows_that_always_wait_get_the_same(costs, turns):
 
 def test_one_review_at_a_time_does_not_starve_a_backlog():
     """A name that always comes back before the next turn gets half of them."""
-    queue = FairQueue(1000, TARGET)
+    queue = FairQueue(TARGET)
     for _ in range(100):
         queue.push(waiting("backlog", "server", "backlog"))
     turns = Counter()
@@ -156,7 +152,7 @@ def test_one_review_at_a_time_does_not_starve_a_backlog():
 
 def test_a_thousand_names_leave_no_state():
     """Also where something else waits all the time."""
-    queue = FairQueue(1000, TARGET)
+    queue = FairQueue(TARGET)
     for number in range(1000):
         queue.push(waiting(number, "server", number))
         queue.push(waiting("other", "server", "always"))

@@ -3,6 +3,7 @@
 import asyncio
 from time import monotonic
 
+from gateway.serving import flow_control
 from gateway.serving.flow_control import OVERLOADED, FlowControl
 from gateway.serving.in_flight_shares import Flow
 from gateway.serving.limits import Limits
@@ -73,12 +74,44 @@ async def test_a_few_begin_in_each_iteration_and_the_rest_waits():
 
 async def test_a_review_that_waited_too_long_is_refused():
     """Half of its budget, or two seconds."""
-    flows, events = control()
+    for arrived, left in ((0.6, 0.4), (2.1, 20.0)):
+        flows, events = control()
+        now = monotonic()
+        assert await flows.turn(FLOW, 1.0, now - arrived, now + left) is OVERLOADED
+        assert events.limits == ["wait_seconds"]
+    assert await begin(flows, since=monotonic() - 1.0) is None
+
+
+async def test_refusals_follow_each_other_slowly(monkeypatch):
+    """Of many that have waited too long one is refused at once, the others after it, and whose time is over at once."""
+    now = 1000.0
+    monkeypatch.setattr(flow_control, "monotonic", lambda: now)
+    flows, events = control(reviews_in_flight=1)
+    assert flows.begin(FLOW, now + 5)
+    many = [asyncio.create_task(flows.turn(FLOW, 1.0, now - 3, now + 9)) for _ in range(100)]
+    hurried = asyncio.create_task(flows.turn(FLOW, 1.0, now - 1, now + 0.1))
+    assert await many[0] is OVERLOADED
+    assert await hurried is OVERLOADED
+    assert flows.waiting == 99
+    now += 0.2
+    await many[59]
+    assert 30 < flows.waiting < 50
+    now += 9
+    await asyncio.gather(*many)
+    assert flows.waiting == 0
+    assert events.limits == ["reviews_in_flight"] * 101
+
+
+async def test_a_review_whose_refusal_waits_is_judged_if_there_is_room_after_all():
+    """Refused is what nothing else can become of."""
+    flows, events = control(reviews_in_flight=1)
+    assert flows.begin(FLOW, monotonic() + 5)
     now = monotonic()
-    assert await flows.turn(FLOW, 1.0, now - 0.6, now + 0.4) is OVERLOADED
-    assert await begin(flows, since=now - 2.1) is OVERLOADED
-    assert await begin(flows, since=now - 1.0) is None
-    assert events.limits == ["wait_seconds"] * 2
+    first, second = (asyncio.create_task(flows.turn(FLOW, 1.0, now - 1000, now + 1000)) for _ in range(2))
+    assert await first is OVERLOADED
+    flows.end(FLOW)
+    assert await second is None
+    assert events.limits == ["reviews_in_flight"]
 
 
 async def test_a_review_waits_for_its_share_and_others_do_not():
@@ -100,15 +133,6 @@ async def test_a_review_that_waited_in_vain_for_its_share_is_refused():
     assert flows.begin(FLOW, monotonic() + 5)
     assert await begin(flows, since=monotonic() - 1.99) is OVERLOADED
     assert events.limits == ["reviews_in_flight"]
-
-
-async def test_a_full_queue_refuses_the_flood():
-    """What comes is not what is refused."""
-    flows, events = control(reviews_waiting=3)
-    turns = [begin(flows) for _ in range(3)]
-    turns.append(begin(flows, OTHER))
-    assert await asyncio.gather(*turns) == [OVERLOADED, None, None, None]
-    assert events.limits == ["reviews_waiting"]
 
 
 async def test_a_client_that_hangs_up_leaves_no_trace():

@@ -43,6 +43,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._virtual = _Selector()
         super().__init__(self._virtual)
         self._virtual.stop = self.stop
+        self.wall_offset = 0.0
+        """By how many seconds the clock of the wall has been set forward."""
         # asyncio's own resolution is less than two neighbouring floats are apart after some months: a timer of now
         # would never be due.
         self._clock_resolution = 1e-6
@@ -51,7 +53,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._virtual.now
 
     def seconds_since_1970(self) -> float:
-        return EPOCH + self._virtual.now
+        return EPOCH + self._virtual.now + self.wall_offset
+
+    def spend(self, seconds: float) -> None:
+        """Something takes so long, and nothing else runs meanwhile."""
+        self._virtual.now += seconds
 
     def run_until_idle(self) -> None:
         """Handle everything that is due now."""

@@ -1,0 +1,66 @@
+"""More reviews than can be judged, in virtual time: what is judged then, and how soon."""
+
+import asyncio
+
+import pytest
+
+from gateway.serving.flow_control import FlowControl
+from gateway.serving.in_flight_shares import Flow
+from gateway.serving.limits import Limits
+from gateway.telemetry.events import NoEvents
+from tests.virtual.loop import VirtualLoop, clocks
+
+JUDGED_SECONDS, REFUSED_SECONDS = 0.00035, 0.0003
+"""What a review costs the loop, and a refusal, which is HTTP and TLS too: measured."""
+
+WORKER_SECONDS = 0.002
+CONNECTIONS = 2000
+SECONDS = 6
+
+
+class Crowd:
+    """Clients that send their next review as soon as they have the answer to the last one."""
+
+    def __init__(self, loop, flows, budget):
+        self.loop, self.flows, self.budget = loop, flows, budget
+        self.judged, self.refused = [], []
+        self.is_over = False
+
+    async def client(self, number):
+        flow = Flow("server", f"namespace-{number % 7}", "entry")
+        while not self.is_over:
+            started = self.loop.time()
+            ends = started + self.budget
+            overloaded = None
+            if not self.flows.begin(flow, ends):
+                overloaded = await self.flows.turn(flow, 1.0, started, ends)
+            self.loop.spend(REFUSED_SECONDS if overloaded else JUDGED_SECONDS)
+            if overloaded is None:
+                await asyncio.sleep(WORKER_SECONDS)
+                self.flows.end(flow)
+            (self.refused if overloaded else self.judged).append((started, self.loop.time()))
+
+
+@pytest.fixture
+def loop():
+    made = VirtualLoop()
+    with clocks(made):
+        yield made
+    made.close()
+
+
+@pytest.mark.parametrize("budget", [9.0, 29.0])
+def test_goodput_stays_near_capacity_under_any_crowd(loop, budget):
+    """Every connection that the gateway accepts always has a review: nine of ten that it could judge, it judges."""
+    flows = FlowControl(Limits(), NoEvents())
+    crowd = Crowd(loop, flows, budget)
+    clients = [loop.create_task(crowd.client(number)) for number in range(CONNECTIONS)]
+    loop.run_for(SECONDS)
+    assert len(crowd.judged) > 0.9 * SECONDS / JUDGED_SECONDS
+    took = sorted(answered - started for started, answered in crowd.judged)
+    assert took[len(took) // 2] < 0.1
+    crowd.is_over = True
+    loop.run_for(budget)
+    assert all(client.done() for client in clients)
+    assert all(answered - started < budget for started, answered in crowd.judged + crowd.refused)
+    assert flows.waiting == 0
