@@ -17,14 +17,18 @@ BURN_RATES = {"1h": ("page", 14.4), "6h": ("page", 6), "1d": ("ticket", 3), "3d"
 """As the SRE workbook has them, of an objective for 30 days."""
 
 
-def alerts():
-    """The alerts of deploy/prometheus/rules.yaml, by name; of several of one name, a list."""
+def alerts(text=None):
+    """The alerts of a file of rules, by name; of several of one name, a list. None: deploy/prometheus/rules.yaml."""
     found = {}
-    for group in yaml.safe_load(RULES.read_text())["groups"]:
+    for group in _groups(text):
         for rule in group["rules"]:
             if "alert" in rule:
                 found.setdefault(rule["alert"], []).append(rule)
     return found
+
+
+def _groups(text):
+    return yaml.safe_load(text or RULES.read_text())["groups"]
 
 
 def expected(rule, labels, value):
@@ -37,10 +41,10 @@ def expected(rule, labels, value):
     return {"exp_labels": {**labels, **rule["labels"]}, "exp_annotations": rendered}
 
 
-def check(tmp_path, *tests, every="1m"):
+def check(tmp_path, *tests, every="1m", text=None):
     """Run unit tests of the rules on causes, or of those on objectives, which are evaluated so often."""
     (about,) = {each["alertname"] in CASES for test in tests for each in test["alert_rule_test"]}
-    groups = [each for each in yaml.safe_load(RULES.read_text())["groups"] if about is _on_causes(each)]
+    groups = [each for each in _groups(text) if about is _on_causes(each)]
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
     order = [group["name"] for group in groups]
     known = {"rule_files": ["rules.yaml"], "evaluation_interval": every, "group_eval_order": order}
@@ -129,16 +133,23 @@ OBJECTIVES = [
     ("AdmissionPolicyBurnRate", 99, _policies),
 ]
 
+OTHER_OBJECTIVES = {
+    "AdmissionAvailabilityBurnRate": ("availability", 99.5),
+    "AdmissionLatencyBurnRate": ("latency.percent", 97.5),
+    "AdmissionPolicyBurnRate": ("policies", 95.5),
+}
+"""The chart's value of each, and a percentage that is no default."""
+
 
 def _labels(name):
     """What an alert on an objective is about."""
     return {"job": "gateway", **POLICY} if "Policy" in name else {"job": "gateway", "phase": "mutating"}
 
 
-def _burning(name, percent, share):
+def _burning(name, percent, share, text):
     """The alerts of this name that are expected while this share of events is bad."""
     labels = _labels(name)
-    found = {rule["labels"]["window"]: rule for rule in alerts()[name]}
+    found = {rule["labels"]["window"]: rule for rule in alerts(text)[name]}
     assert {window: rule["labels"]["severity"] for window, rule in found.items()} == {
         window: severity for window, (severity, _) in BURN_RATES.items()
     }
@@ -149,9 +160,14 @@ def _burning(name, percent, share):
     ]
 
 
+@pytest.mark.parametrize("configured", [False, True], ids=["default", "configured"])
 @pytest.mark.parametrize(("name", "percent", "given"), OBJECTIVES)
-def test_an_objective_is_burning(name, percent, given, tmp_path):
-    """Of a share of bad events, the alerts fire whose burn rate it exceeds, and no other."""
+def test_an_objective_is_burning(name, percent, given, configured, tmp_path):
+    """Of a share of bad events, the alerts fire whose burn rate it exceeds, and no other: by the chart's values."""
+    text = None
+    if configured:
+        value, percent = OTHER_OBJECTIVES[name]
+        text = rules("--set", f"monitoring.prometheusRule.objectives.{value}={percent}")
     allowed = 1 - percent / 100
     tests = []
     for factor in (20, 10, 4.5, 2, 0.5):
@@ -161,12 +177,12 @@ def test_an_objective_is_burning(name, percent, given, tmp_path):
                 given(f"0+{bad}x{SAMPLES}", f"0+{10_000 - bad}x{SAMPLES}"),
                 2 * SAMPLES,
                 name,
-                *_burning(name, percent, bad / 10_000),
+                *_burning(name, percent, bad / 10_000, text),
                 interval="2m",
             )
         )
     assert [len(each["alert_rule_test"][0]["exp_alerts"]) for each in tests] == [4, 3, 2, 1, 0]
-    check(tmp_path, *tests, every="1h")
+    check(tmp_path, *tests, every="1h", text=text)
 
 
 @pytest.mark.parametrize(("name", "percent", "given"), OBJECTIVES)

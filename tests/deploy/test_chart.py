@@ -131,6 +131,14 @@ def test_the_notes_name_flags_that_exist(values):
         assert {word for word in arguments.split() if word.startswith("--")} <= known
 
 
+def test_the_notes_ask_for_the_address_of_the_runbooks():
+    """Until alerts lead to an address, helm says which value it is."""
+    value = "monitoring.prometheusRule.runbooks"
+    enabled = ("--dry-run=client", "--set", "monitoring.prometheusRule.enabled=true")
+    assert value in helm("install", *enabled).stdout.split("NOTES:\n")[1]
+    assert value not in helm("install", *enabled, "--set", f"{value}=https://example.com/runbooks").stdout
+
+
 # ------------------------------------------------------------------------------------------ what the gateway needs
 
 
