@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -112,6 +113,21 @@ def test_a_review_has_one_duration_and_one_time(gateway, open_dashboard):
     assert terms["Duration"].split(" of ")[0] == spent
 
 
+def test_the_rates_are_of_the_last_minute(gateway, open_dashboard):
+    """From the first moment on, before anything is measured; the axis is in UTC, too."""
+    dashboard = open_dashboard(gateway, timezone_id="Asia/Kolkata")
+    dashboard.page.add_init_script(TEXTS)
+    begin = datetime.now(UTC) - timedelta(seconds=61)
+    dashboard.open()
+    dashboard.has("Last 3 s")
+    drawn = [text for text in dashboard.page.evaluate("window.texts") if re.fullmatch(r"\d\d:\d\d:\d\d", text)]
+    assert len(drawn) > 3
+    last = (datetime.now(UTC) - begin).total_seconds()
+    for text in drawn:
+        after = datetime.strptime(f"{begin:%Y-%m-%d} {text} +0000", "%Y-%m-%d %H:%M:%S %z") - begin
+        assert after.total_seconds() % 86400 <= last
+
+
 def test_a_review_that_is_not_retained(gateway, open_dashboard):
     """The page says what was searched, and what finds it; the list offers to look for a uid that it does not have."""
     dashboard = open_dashboard(gateway, expected=["404"])
@@ -194,6 +210,17 @@ import("/ui/store.js").then(({ listen, store }) => new Promise((resolve) => {
 }))
 """
 """Waits until the page has been sent the review, whether it lists it or not."""
+
+
+TEXTS = """
+window.texts = [];
+const { fillText } = CanvasRenderingContext2D.prototype;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+  window.texts.push(String(text));
+  fillText.call(this, text, ...rest);
+};
+"""
+"""Collects all texts that are drawn."""
 
 
 def seconds(text):

@@ -35,8 +35,8 @@ def evaluate(chromium, gateway):
         ("live", "m.parse('event: a\\ndata: {\"b\":1}\\n\\nevent: c\\nda')", [[["a", {"b": 1}]], "event: c\nda"]),
         ("numbers", "m.clock(86399.5)", "23:59:59.500"),
         ("numbers", "m.utc('2026-11-26T11:17:15.250Z')", "2026-11-26 11:17:15.250 UTC"),
-        ("charts", "m.timeRange(null, null, 1000)", [940, 1000]),
-        ("charts", "[m.timeRange(995, 1000), m.timeRange(900, 1000)]", [[940, 1000], [900, 1000]]),
+        ("charts", "m.timeRange([], 1000)", [940, 1000]),
+        ("charts", "[[1000], [995, 1000], [900, 1000]].map((times) => m.timeRange(times)[0])", [940, 940, 900]),
         ("live", "m.parse('')", [[], ""]),
         (
             "object",

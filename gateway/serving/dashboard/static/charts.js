@@ -59,15 +59,17 @@ function chart(title, unit, options, data) {
   };
 }
 
-/** From where to where the times of a chart go: at least a minute; without any, the last one. */
-export function timeRange(low, high, now = Date.now() / 1000) {
-  return high ? [Math.min(low, high - 60), high] : [now - 60, now];
+/** From where to where a chart with these times goes: at least a minute, to the last of them, or to now. */
+export function timeRange(times, now = Date.now() / 1000) {
+  const last = times.at(-1) ?? now;
+  return [Math.min(times[0] ?? last, last - 60), last];
 }
 
 /** The reviews of each outcome per second, over time. */
 export function rateChart(numbers) {
   const options = {
-    scales: { x: { range: (_, low, high) => timeRange(low, high) } },
+    // Of one time, uPlot would make a day.
+    scales: { x: { range: (plot) => timeRange(plot.data[0]) } },
     axis: { values: (_, ticks) => ticks.map((tick) => clock(tick).slice(0, 8)), space: 80 },
     series: () => ({ points: { show: false } }),
   };
