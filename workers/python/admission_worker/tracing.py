@@ -2,8 +2,20 @@
 
 The gateway's ``traceparent`` is the span's parent, and its ``tracestate`` goes on. The span is current while the
 function runs, in a coroutine and in a thread too, because context variables are set where the function is called. The
-SDK uses only the API; the author sets up an exporter. Without an exporter and a trace from the gateway it makes no
-span: no exporter would record it, and it costs more than a plain function.
+SDK uses only the API; the author sets up an exporter.
+
+====================================  ================================================================
+a call                                the current span
+====================================  ================================================================
+no exporter, no ``traceparent``       none
+no exporter                           the gateway's
+the gateway has not sampled it, and   the gateway's; with "always_on" and other samplers that ignore
+the sampler follows its parent, as    the parent, the policy's
+OpenTelemetry's do by default
+else                                  the policy's
+====================================  ================================================================
+
+The policy's span would not be recorded in the first three, and costs more than a plain function.
 
 The import takes as long as a tenth of the worker's start. So it waits for the first call that may be traced: one with a
 ``traceparent``, or any call after the author has imported OpenTelemetry or named a provider in its environment
@@ -14,9 +26,10 @@ The span has the verdict, but not a policy's exception, whose text may have secr
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, Final, NamedTuple
@@ -33,6 +46,13 @@ _API: Final = "opentelemetry.trace"
 _PROVIDER: Final = "OTEL_PYTHON_TRACER_PROVIDER"
 """The environment variable with the provider that OpenTelemetry loads itself."""
 
+_NOT_SAMPLED: Final = re.compile("00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-00").fullmatch
+"""A traceparent that can be read, without the flag. Others, which the gateway never sends, OpenTelemetry reads."""
+
+_DROPPED: Final = "remoteParentNotSampled:AlwaysOffSampler"
+""""GetDescription ... ParentBased{root:...,remoteParentSampled:...,remoteParentNotSampled:...": the default of all of
+them."""
+
 
 @functools.cache
 def _api() -> Any:
@@ -41,6 +61,12 @@ def _api() -> Any:
         return import_module(_API)
     except ImportError:
         return None
+
+
+@functools.cache
+def _inherited_span() -> Any:
+    """The module, which needs OpenTelemetry."""
+    return import_module("admission_worker.inherited_span")
 
 
 @functools.cache
@@ -54,6 +80,11 @@ class TraceContext(NamedTuple):
 
     traceparent: str = ""
     tracestate: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Those that are there."""
+        return {name: text for name, text in zip(HEADERS, self, strict=True) if text}
 
 
 NO_TRACE: Final = TraceContext()
@@ -82,21 +113,59 @@ class Verdict:
 _UNTRACED: Final = Verdict()
 
 
-@contextmanager
-def span(policy: str, uid: str, sent: TraceContext = NO_TRACE) -> Iterator[Verdict]:
-    """The policy's span, current inside the block.
+class _Untraced:
+    """Nothing is recorded, and OpenTelemetry is not asked."""
+
+    __slots__ = ("_sent_by_gateway",)
+
+    def __init__(self, sent: TraceContext) -> None:
+        self._sent_by_gateway = sent
+
+    def __enter__(self) -> Verdict:
+        _sent.set(self._sent_by_gateway)
+        return _UNTRACED
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class _Inherited:
+    """The gateway's span is current, and nothing is recorded."""
+
+    __slots__ = ("_sent_by_gateway", "_token")
+
+    def __init__(self, sent: TraceContext) -> None:
+        self._sent_by_gateway = sent
+        self._token: Any = None
+
+    def __enter__(self) -> Verdict:
+        self._token = _inherited_span().attach(self._sent_by_gateway)
+        return _UNTRACED
+
+    def __exit__(self, *_: object) -> None:
+        _inherited_span().detach(self._token)
+
+
+def span(policy: str, uid: str, sent: TraceContext = NO_TRACE) -> AbstractContextManager[Verdict]:
+    """The policy's span, current inside the block; or another one, by the table above.
 
     Args:
         policy: its name.
         uid: the AdmissionRequest's.
         sent: by the gateway. What cannot be read is ignored, as W3C requires.
     """
-    if not (sent.traceparent or _is_set_up()) or _api() is None:
-        _sent.set(sent)
-        yield _UNTRACED
-        return
+    provider = _provider_set_up()
+    if provider is None:
+        return _Inherited(sent) if sent.traceparent and _api() is not None else _Untraced(sent)
+    if _NOT_SAMPLED(sent.traceparent) and _follows_parent(getattr(provider, "sampler", None)):
+        return _Inherited(sent)
+    return _recorded(policy, uid, sent)
+
+
+@contextmanager
+def _recorded(policy: str, uid: str, sent: TraceContext) -> Iterator[Verdict]:
     trace = _api()
-    parent = _propagator().extract({name: text for name, text in zip(HEADERS, sent, strict=True) if text})
+    parent = _propagator().extract(sent.headers)
     attributes = {"admission.policy": policy, "admission.uid": uid}
     tracer = trace.get_tracer(SCOPE)
     with tracer.start_as_current_span(
@@ -135,9 +204,18 @@ def sent_with(call: worker_pb2.PolicyCall) -> TraceContext:
     return TraceContext(call.traceparent, call.tracestate) if call.traceparent else NO_TRACE
 
 
-def _is_set_up() -> bool:
-    """Whether spans are recorded: until a provider is set, OpenTelemetry has a proxy provider."""
+def _provider_set_up() -> Any:
+    """What records spans; None: until a provider is set, OpenTelemetry has a proxy."""
     if _API not in sys.modules and _PROVIDER not in os.environ:
-        return False
+        return None
     trace = _api()
-    return trace is not None and not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    if trace is None:
+        return None
+    provider = trace.get_tracer_provider()
+    return None if isinstance(provider, trace.ProxyTracerProvider) else provider
+
+
+@functools.lru_cache(maxsize=4)
+def _follows_parent(sampler: Any) -> bool:
+    """Whether it drops what a remote parent has not sampled. OpenTelemetry specifies the description."""
+    return sampler is not None and _DROPPED in sampler.get_description()

@@ -11,6 +11,8 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, AlwaysRecordSampler, ParentBased, TraceIdRatioBased
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from admission_worker import Worker, deny, tracing
 from workers.python.tests.client import Client, batch, connected, policy_call, worker_pb2
@@ -20,14 +22,25 @@ PROVIDER = "OTEL_PYTHON_TRACER_PROVIDER"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
 
-@pytest.fixture
-def exported(monkeypatch):
-    """The recorded spans of the tests' provider."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider()
+UNSAMPLED = f"00-{TRACE}-{PARENT}-00"
+
+FOLLOWS = ParentBased(ALWAYS_ON)
+"""OpenTelemetry's default sampler."""
+
+
+def provided(monkeypatch, sampler):
+    """Set a provider with this sampler; returns what has the recorded spans."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider(sampler=sampler)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     return exporter.get_finished_spans
+
+
+@pytest.fixture
+def exported(monkeypatch):
+    """The recorded spans of the tests' provider."""
+    return provided(monkeypatch, FOLLOWS)
 
 
 @pytest.fixture
@@ -111,6 +124,92 @@ async def test_without_a_provider_the_gateways_trace_is_current(worker):
     async with connected(worker) as client:
         assert (await _review(client, policy_call("async"), TRACEPARENT)).deny.message == TRACEPARENT
         assert (await client.review(policy_call("async"))).deny.message == ""
+
+
+@pytest.mark.parametrize("is_set_up", [False, True], ids=["no provider", "provider"])
+async def test_a_call_that_is_not_sampled_costs_no_span(worker, monkeypatch, is_set_up):
+    """Its headers are not read, and no tracer is asked; most calls are like that where traces are on."""
+    if is_set_up:
+        provided(monkeypatch, FOLLOWS)
+    for owner, name in ((TraceContextTextMapPropagator, "extract"), (trace, "get_tracer")):
+        monkeypatch.setattr(owner, name, lambda *_, name=name, **__: pytest.fail(name))
+
+    @worker.validating("judge")
+    def judge(request):
+        return deny("judged")
+
+    async with connected(worker) as client:
+        assert (await _review(client, policy_call("judge"), UNSAMPLED)).deny.message == "judged"
+
+
+@pytest.mark.parametrize("policy", ["plain", "async", "blocking"])
+@pytest.mark.parametrize("is_set_up", [False, True], ids=["no provider", "provider"])
+async def test_what_the_gateway_has_not_sampled_continues_its_trace(worker, monkeypatch, is_set_up, policy):
+    """The gateway's context is the current one, with its tracestate; spans inside it are not sampled either."""
+    finished = provided(monkeypatch, FOLLOWS) if is_set_up else tuple
+    inside = []
+
+    def look():
+        with trace.get_tracer("test").start_as_current_span("inside") as span:
+            found = span.get_span_context()
+            inside.append((f"{found.trace_id:032x}", int(found.trace_flags), found.trace_state.to_header()))
+        return deny(repr(tuple(tracing.current())))
+
+    async def look_later(request):
+        return look()
+
+    worker.validating("looks-plain")(lambda _request: look())
+    worker.validating("looks-async")(look_later)
+    worker.validating("looks-blocking", blocking=True)(lambda _request: look())
+    async with connected(worker) as client:
+        outcome = await _review(client, policy_call(f"looks-{policy}"), UNSAMPLED, "a=1,b=2")
+    assert outcome.deny.message == repr((UNSAMPLED, "a=1,b=2"))
+    assert inside == [(TRACE, 0, "a=1,b=2")]
+    assert finished() == ()
+
+
+@pytest.mark.parametrize(
+    ("sampler", "is_recorded"),
+    [
+        (ParentBased(ALWAYS_OFF), False),
+        (ParentBased(TraceIdRatioBased(1)), False),
+        (ParentBased(ALWAYS_OFF, remote_parent_not_sampled=ALWAYS_ON), True),
+        (TraceIdRatioBased(1), True),
+        (AlwaysRecordSampler(ALWAYS_OFF), True),
+        (ALWAYS_ON, True),
+    ],
+    ids=lambda value: value.get_description() if hasattr(value, "get_description") else None,
+)
+async def test_the_workers_sampler_decides_unless_it_follows_the_gateway(worker, monkeypatch, sampler, is_recorded):
+    """A sampler that ignores the parent gets every call: the author wanted these spans."""
+    recording = []
+
+    @worker.validating("judge")
+    def judge(request):
+        recording.append(trace.get_current_span().is_recording())
+        return deny("judged")
+
+    provided(monkeypatch, sampler)
+    async with connected(worker) as client:
+        await _review(client, policy_call("judge"), UNSAMPLED)
+    assert recording == [is_recorded]
+
+
+def test_the_current_context_is_the_callers_again_after_the_call():
+    """Also after an exception; and its repr names what was sent."""
+    sent = tracing.TraceContext(UNSAMPLED)
+    before = trace.get_current_span()
+    shown = []
+
+    def judge():
+        with tracing.span("p", "u", sent):
+            shown.append(repr(trace.get_current_span()))
+            raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong"):
+        judge()
+    assert trace.get_current_span() is before
+    assert f"0x{TRACE}" in shown[0]
 
 
 WITHOUT = """
