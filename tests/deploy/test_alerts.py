@@ -167,7 +167,7 @@ def test_an_objective_is_burning(name, percent, given, configured, tmp_path):
     text = None
     if configured:
         value, percent = OTHER_OBJECTIVES[name]
-        text = rules("--set", f"monitoring.prometheusRule.objectives.{value}={percent}")
+        text = rules("--set-json", f"monitoring.prometheusRule.objectives.{value}={percent}")
     allowed = 1 - percent / 100
     tests = []
     for factor in (20, 10, 4.5, 2, 0.5):
