@@ -23,6 +23,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 from opentelemetry._logs import LogRecord, SeverityNumber
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.sdk._logs import ReadableLogRecord
 from opentelemetry.sdk._logs.export import LogRecordExporter, LogRecordExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -30,7 +31,8 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from gateway.telemetry.background_writer import WriteError
 from gateway.telemetry.labels import Drop
 from gateway.telemetry.traces.otlp import LastMessage, resource_of
-from gateway.telemetry.traces.settings import GRPC, OtlpTarget, otlp_target
+from gateway.telemetry.traces.partial_success import CollectorAnswer
+from gateway.telemetry.traces.settings import GRPC, otlp_target
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -76,22 +78,42 @@ class OtlpSink:
         self._messages = LastMessage()
         self._resource = resource_of("admission-gateway")
         self._exporter: LogRecordExporter | None = None
+        self._answer = CollectorAnswer(ExportLogsServiceResponse, "rejected_log_records")
 
     def write(self, records: Sequence[bytes]) -> None:
         """See Sink."""
         try:
             # It is made again until that succeeds: a certificate may come later.
-            self._exporter = self._exporter or _exporter(self._target)
+            self._exporter = self._exporter or self._made()
+            self._answer.clear()
             result = self._exporter.export([self._log_record(line) for line in records])
         except Exception as error:
             raise WriteError(f"{type(error).__name__}: {error}", reason=Drop.REJECTED) from error
         if result is not LogRecordExportResult.SUCCESS:
             raise WriteError(self._messages.take() or "the collector did not take them", reason=Drop.REJECTED)
+        rejected = self._answer.rejected(len(records))
+        if rejected:
+            why = self._answer.explained(len(records))
+            raise WriteError(why, written=len(records) - rejected, reason=Drop.REJECTED)
 
     def close(self) -> None:
         """See Sink."""
         if self._exporter is not None:
             self._exporter.shutdown()  # type: ignore[no-untyped-call]  # of OpenTelemetry
+
+    def _made(self) -> LogRecordExporter:
+        endpoint = self._target.endpoint or None
+        if self._target.protocol == GRPC:
+            from opentelemetry.exporter.otlp.proto.grpc._log_exporter import (  # noqa: PLC0415 - one of two
+                OTLPLogExporter,
+            )
+
+            exporter = OTLPLogExporter(endpoint=endpoint)
+            self._answer.watch_grpc(exporter)
+            return exporter
+        from opentelemetry.exporter.otlp.proto.http import _log_exporter  # noqa: PLC0415 - one of two
+
+        return _log_exporter.OTLPLogExporter(endpoint=endpoint, session=self._answer.session())
 
     def _log_record(self, line: bytes) -> ReadableLogRecord:
         decision = _decode(line)
@@ -112,14 +134,3 @@ class OtlpSink:
         if decision.trace_id:
             record.trace_id = int(decision.trace_id, 16)
         return ReadableLogRecord(record, self._resource, _SCOPE)
-
-
-def _exporter(target: OtlpTarget) -> LogRecordExporter:
-    endpoint = target.endpoint or None
-    if target.protocol == GRPC:
-        from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter  # noqa: PLC0415 - one of two
-
-        return OTLPLogExporter(endpoint=endpoint)
-    from opentelemetry.exporter.otlp.proto.http import _log_exporter  # noqa: PLC0415 - one of two
-
-    return _log_exporter.OTLPLogExporter(endpoint=endpoint)

@@ -2,7 +2,9 @@
 
     the queue is full      new spans are dropped
     the receiver fails     the exporter tries again for up to its timeout; then the batch is lost
-    stop                   what waits is exported, for a bounded time; then the rest is dropped
+    it takes a part        the spans that it rejects are lost
+    stop                   what waits is exported, for a bounded time; then the rest is dropped, with a batch that is
+                           being exported
 
 ``count`` is called in the event loop with what became of how many spans. The log has one line when exporting begins to
 fail, at most one a minute, and one when it works again.
@@ -11,7 +13,8 @@ fail, at most one a minute, and one when it works again.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +25,7 @@ from gateway.telemetry.traces.settings import TraceSettings
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from gateway.telemetry.traces.otlp import LastMessage
+    from gateway.telemetry.traces.otlp import LastMessage, SpanSender
     from gateway.telemetry.traces.span import Span
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -34,6 +37,9 @@ FAILED: Final = "failed"
 
 QUIET_SECONDS: Final = 60.0
 """Between two lines about failures."""
+
+CLOSING_SECONDS: Final = 0.5
+"""For an export under way to fail, when a stop has closed its connection."""
 
 _WHY_CHARACTERS: Final = 300
 
@@ -56,7 +62,11 @@ class SpanExport:
         self._is_stopping = False
         self._ends = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._exporter: Any = None
+        self._ended = asyncio.Event()
+        self._batches = threading.Lock()  # of the two below
+        self._in_flight = 0
+        self._is_over = False
+        self._exporter: SpanSender | None = None
         self._resource: Any = None
         self._messages: LastMessage | None = None
         self._is_failing = False
@@ -88,21 +98,29 @@ class SpanExport:
 
     async def stop(self) -> None:
         """Export what waits, for ``stop_seconds`` at most."""
-        if not self._thread.is_alive():
+        if self._loop is None or self._is_stopping:
             return
         seconds = self._settings.batches.stop_seconds
         self._ends = monotonic() + seconds
         self._is_stopping = True
         self._due.set()
-        await asyncio.to_thread(self._thread.join, seconds)
-        if self._thread.is_alive() and self._exporter is not None:
+        if not await self._has_ended(seconds) and self._exporter is not None:
             # An export under way fails at once, or is left to a thread that ends with the process.
-            await asyncio.to_thread(self._exporter.shutdown)
-            await asyncio.to_thread(self._thread.join, 0.5)
-        left = len(self._queue)
-        if left or self._thread.is_alive():
+            threading.Thread(target=self._close, args=(self._exporter,), name="span-export-close", daemon=True).start()
+            await self._has_ended(CLOSING_SECONDS)
+        with self._batches:
+            self._is_over = True
+            left = len(self._queue) + self._in_flight
+        if left:
             self._count(DROPPED, left)
+        if left or not self._ended.is_set():
             _LOG.warning("spans were not exported before the stop", spans=left, seconds=seconds)
+
+    async def _has_ended(self, seconds: float) -> bool:
+        """Whether the thread ends within this time. No thread waits for it: there may be none left that could."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), seconds)
+        return self._ended.is_set()
 
     # ------------------------------------------------------------------------------------------- in the thread
 
@@ -114,12 +132,26 @@ class SpanExport:
             self._export_all()
         self._export_all()
         if self._exporter is not None:
-            self._exporter.shutdown()
+            self._close(self._exporter)
+        self._in_loop(self._ended.set)
+
+    def _close(self, exporter: "SpanSender") -> None:
+        with suppress(Exception):
+            exporter.shutdown()
 
     def _export_all(self) -> None:
+        while not (self._is_stopping and monotonic() > self._ends) and (batch := self._next()):
+            self._export(batch)
+
+    def _next(self) -> "list[Span | ReadableSpan]":
+        """The next batch, which is in flight until it is reported; none: there is nothing to do."""
         queue, most = self._queue, self._settings.batches.batch_spans
-        while queue and not (self._is_stopping and monotonic() > self._ends):
-            self._export([queue.popleft() for _ in range(min(len(queue), most))])
+        with self._batches:
+            if self._is_over:
+                return []
+            batch = [queue.popleft() for _ in range(min(len(queue), most))]
+            self._in_flight = len(batch)
+        return batch
 
     def _begin(self) -> bool:
         """Make the exporter. It is made again for each batch until that succeeds: a certificate may come later."""
@@ -128,27 +160,26 @@ class SpanExport:
 
             self._messages = self._messages or otlp.LastMessage()
             self._resource = self._resource or otlp.resource_of(self._service)
-            self._exporter = otlp.exporter_of(self._settings)
+            self._exporter = otlp.SpanSender(self._settings)
         except Exception as error:  # noqa: BLE001 - whatever an endpoint or a certificate causes: logged
             self._failed(f"{type(error).__name__}: {error}")
             return False
         return True
 
     def _export(self, spans: "list[Span | ReadableSpan]") -> None:
-        is_exported, why = False, ""
+        exported, why = 0, ""
         if self._exporter is not None or self._begin():
+            assert self._exporter is not None  # noqa: S101 - begun
             try:
-                from gateway.telemetry.traces import otlp  # noqa: PLC0415 - as in _begin
-
-                is_exported = otlp.exported(self._exporter, spans, self._resource)
+                exported, why = self._exporter.export(spans, self._resource)
             except Exception as error:  # noqa: BLE001 - the thread goes on
                 why = f"{type(error).__name__}: {error}"
-            if not is_exported:
+            if exported < len(spans):
                 self._failed(why or (self._messages.take() if self._messages else ""))
-        if is_exported and self._is_failing:
+        if exported == len(spans) and self._is_failing:
             self._is_failing = False
             _LOG.info("traces are exported again", endpoint=self._settings.shown_endpoint)
-        self._report(EXPORTED if is_exported else FAILED, len(spans))
+        self._report({EXPORTED: exported, FAILED: len(spans) - exported})
 
     def _failed(self, why: str) -> None:
         self._is_failing = True
@@ -159,10 +190,17 @@ class SpanExport:
                 "traces cannot be exported; their spans are lost", endpoint=endpoint, why=why[:_WHY_CHARACTERS]
             )
 
-    def _report(self, result: str, number: int) -> None:
+    def _report(self, results: Mapping[str, int]) -> None:
+        """Count what became of the batch, unless the stop has counted it as dropped."""
+        with self._batches:
+            self._in_flight = 0
+            if self._is_over:
+                return
+        for result, number in results.items():
+            if number:
+                self._in_loop(self._count, result, number)
+
+    def _in_loop(self, call: Callable[..., object], *arguments: object) -> None:
         assert self._loop is not None  # noqa: S101 - set before the thread starts
-        try:
-            self._loop.call_soon_threadsafe(self._count, result, number)
-        except RuntimeError:
-            # The loop is closed: the process ends, and with it the counters.
-            return
+        with suppress(RuntimeError):  # the loop is closed: the process ends, and with it the counters
+            self._loop.call_soon_threadsafe(call, *arguments)

@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
+from gateway.telemetry.traces.partial_success import CollectorAnswer
 from gateway.telemetry.traces.settings import GRPC, TraceSettings
 from gateway.telemetry.traces.span import Span
 
@@ -44,19 +46,51 @@ class LastMessage(logging.Handler):
         return " ".join(self._messages.pop().split()) if self._messages else ""
 
 
-def exporter_of(settings: TraceSettings) -> SpanExporter:
-    """A new exporter.
+class SpanSender:
+    """An exporter, and what the receiver says of what it gets.
+
+    Args:
+        settings: where spans go.
 
     Raises:
         Exception: whatever OpenTelemetry raises for an endpoint, a certificate or a header that cannot be used.
     """
-    if settings.protocol == GRPC:
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - one of two
 
-        return OTLPSpanExporter(endpoint=settings.endpoint or None)
-    from opentelemetry.exporter.otlp.proto.http import trace_exporter  # noqa: PLC0415 - one of two
+    def __init__(self, settings: TraceSettings) -> None:
+        self._answer = CollectorAnswer(ExportTraceServiceResponse, "rejected_spans")
+        self._exporter = self._made(settings)
 
-    return trace_exporter.OTLPSpanExporter(endpoint=settings.endpoint or None)
+    def _made(self, settings: TraceSettings) -> SpanExporter:
+        endpoint = settings.endpoint or None
+        if settings.protocol == GRPC:
+            from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import (  # noqa: PLC0415 - one of two
+                OTLPSpanExporter,
+            )
+
+            exporter = OTLPSpanExporter(endpoint=endpoint)
+            self._answer.watch_grpc(exporter)
+            return exporter
+        from opentelemetry.exporter.otlp.proto.http import trace_exporter  # noqa: PLC0415 - one of two
+
+        return trace_exporter.OTLPSpanExporter(endpoint=endpoint, session=self._answer.session())
+
+    def export(self, spans: Sequence[Span | ReadableSpan], resource: Resource) -> tuple[int, str]:
+        """Export spans, with the exporter's own retries and timeout.
+
+        Returns:
+            how many the receiver has, and why not all, if it said that.
+        """
+        scope = InstrumentationScope(_SCOPE, resource.attributes.get("service.version"))  # type: ignore[arg-type]
+        made = [_readable(span, resource, scope) if isinstance(span, Span) else span for span in spans]
+        self._answer.clear()
+        if self._exporter.export(made) is not SpanExportResult.SUCCESS:
+            return 0, ""
+        rejected = self._answer.rejected(len(made))
+        return len(made) - rejected, self._answer.explained(len(made)) if rejected else ""
+
+    def shutdown(self) -> None:
+        """Close its connection; an export under way fails."""
+        self._exporter.shutdown()
 
 
 def resource_of(service: str) -> Resource:
@@ -74,13 +108,6 @@ def resource_of(service: str) -> Resource:
         "telemetry.sdk.version": version("opentelemetry-sdk"),
     }
     return Resource({name: text for name, text in own.items() if text}).merge(OTELResourceDetector().detect())
-
-
-def exported(exporter: SpanExporter, spans: Sequence[Span | ReadableSpan], resource: Resource) -> bool:
-    """Export spans, with the exporter's own retries and timeout. Returns whether the receiver has them."""
-    scope = InstrumentationScope(_SCOPE, resource.attributes.get("service.version"))  # type: ignore[arg-type]
-    made = [_readable(span, resource, scope) if isinstance(span, Span) else span for span in spans]
-    return exporter.export(made) is SpanExportResult.SUCCESS
 
 
 def _readable(span: Span, resource: Resource, scope: InstrumentationScope) -> ReadableSpan:
