@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.browser.dashboards import KINDS, example, free_port, many_policies
+from tests.examples import EXAMPLES
 from tests.integration.test_processes import process
 
 PAGES = {"reviews": "", "policies": "?page=policies", "workers": "?page=workers", "health": "?page=health"}
@@ -301,8 +302,9 @@ def test_each_page_is_accessible_in_light_and_dark(gateway, open_dashboard, sche
     assert (back == "rgb(255, 255, 255)") == (scheme == "light")
 
 
-def test_pictures_for_the_docs(gateway, open_dashboard):
-    """What docs/observe.md shows."""
+def test_pictures_for_the_docs(gateways, open_dashboard):
+    """What docs/observe.md shows: the examples, and their paths as in a clone."""
+    gateway = gateways(os.path.relpath(EXAMPLES / "policies"))
     dashboard = open_dashboard(gateway)
     dashboard.page.set_viewport_size({"width": 1000, "height": 640})
     for name in ("1", "2", "3", "5", "8"):
@@ -316,6 +318,7 @@ def test_pictures_for_the_docs(gateway, open_dashboard):
     for name in ("Policies", "Workers", "Health"):
         dashboard.page.get_by_role("link", name=name, exact=True).click()
         dashboard.page.get_by_role("heading", name=name, exact=True).wait_for()
+        dashboard.page.locator("tbody tr").first.wait_for()
         dashboard.screenshot(f"dashboard-{name.lower()}.jpg", quality=70)
 
 

@@ -119,7 +119,7 @@ export function show(main) {
     count.textContent = failed || `${shown.length} of ${counted(all.length, "policy", "policies")} shown${chosen.length === all.length ? "" : `, ${chosen.length} match`}.`;
   }
 
-  // Rows are kept and only their texts change, so that the focus and a screen reader's place stay.
+  // Rows are kept and only cells that differ change, so that the focus and a screen reader's place stay.
   function update(shown) {
     while (body.rows.length > shown.length) body.lastElementChild.remove();
     shown.forEach((policy, index) => {
@@ -127,7 +127,7 @@ export function show(main) {
       const row = body.rows[index] ?? body.appendChild(el("tr"));
       if (row.cells.length) {
         [...row.cells].forEach((cell, place) => {
-          if (cell.textContent !== fresh[place].textContent) cell.replaceWith(fresh[place]);
+          if (!cell.isEqualNode(fresh[place])) cell.replaceWith(fresh[place]);
         });
       } else row.append(...fresh);
     });
