@@ -52,7 +52,7 @@ class Connection(web.RequestHandler):
     ``awaited`` is the body that a reader waits for; it gets an exception when the parser fails in the middle of it.
     ``review`` is the task of the review in progress, and its deadline (the loop's clock); after the deadline the task
     is cancelled, and ``review`` is None. ``client_names`` are the names of the client's certificate, None without one;
-    ``client`` is one of them, or the client's address: whose load it is.
+    ``client`` is one of them with the client's address: whose load it is.
     """
 
     __slots__ = (
@@ -180,7 +180,8 @@ class Connection(web.RequestHandler):
         super().connection_made(transport)
         _ = self.peername
         self.client_names = certificate_names(transport.get_extra_info("peercert"))
-        self.client = min(self.client_names, default="") if self.client_names else self.peer.rpartition(":")[0]
+        # API servers may share a certificate, or an address: a proxy's.
+        self.client = f"{min(self.client_names or (), default='')} {self.peer.rpartition(':')[0]}"
         self._made = monotonic()
 
     def take_arrival(self) -> float:

@@ -1,8 +1,9 @@
 """Which clients may call: over TLS, with each kind of credentials, and with what is none."""
 
 import base64
+import socket
 import ssl
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -247,6 +248,18 @@ def test_a_certificate_with_an_allowed_name_is_accepted(certified, tmp_path, nam
     served = certified(names=["other", name])
     with presenting(served, tmp_path, CLIENTS.issue("webhooks.example.com", subject="kube-apiserver")):
         assert served.is_well()
+
+
+def test_api_servers_that_share_a_certificate_are_told_apart(certified, tmp_path):
+    """Each has an address of its own, and so a share of its own under overload."""
+    served = certified()
+    with presenting(served, tmp_path, CLIENTS.issue(subject="kube-apiserver")), ExitStack() as stack:
+        for address in ("127.0.0.1", "127.0.0.1", "127.0.0.2"):
+            plain = stack.enter_context(socket.create_connection(served.address[:2], source_address=(address, 0)))
+            stack.enter_context(served.client_context.wrap_socket(plain, server_hostname="localhost"))
+        served.until(lambda: served.front.connections == 3)
+        clients = {each.client for each in served.front._connections.connections}
+    assert clients == {"kube-apiserver 127.0.0.1", "kube-apiserver 127.0.0.2"}
 
 
 @pytest.mark.parametrize("name", ["kube", "Kube-apiserver", "*", "kube-apiserver ", "example.com", "*.example.com"])
