@@ -33,6 +33,8 @@ KINDS = {
     "nested arrays, 3 MB": b"[" + b",".join([DEEP] * (LARGE // len(DEEP))) + b"]",
     "empty arrays, 3 MB": b"[" + b",".join([b"[]"] * (LARGE // 3)) + b"]",
     "nested arrays that are read": b"[" + b",".join([DEEP] * (READABLE // 101)) + b"]",
+    "floats that take long to read": b"[" + b",".join([b"1.7976931348623157e+308"] * (READABLE // 9)) + b"]",
+    "one text of emoji, 9 MB": b'"' + "😀".encode() * (9_000_000 // 4) + b'"',
     "small members that are read": b"{" + b",".join(b'"k%06d":1' % n for n in range(READABLE // 2)) + b"}",
 }
 

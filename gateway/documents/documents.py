@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from gateway.documents.namespace import Labels, namespace_object, namespace_of
+from gateway.json_values import VALUES
 from gateway.quoting import quoted
 from gateway.review.request import Request, ReviewError
 from gateway.scopes.inputs import NAMESPACE, OBJECT, UID, WHOLE, Inputs
@@ -26,7 +27,6 @@ from gateway.scopes.pointer_set import PointerSet
 from gateway.scopes.projection import NOTHING, shown_part
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 
 
 _OLD_OBJECT: Final = "oldObject"
@@ -158,7 +158,7 @@ class DocumentBuilder(Struct, eq=False):
             return self.request.old_object
         if name not in self.values:
             try:
-                self.values[name] = _decode(self.request.text(name) or _NULL)
+                self.values[name] = VALUES.decode(self.request.text(name) or _NULL)
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
                 raise ReviewError(f"request.{quoted(name)} cannot be read: {error}") from None
         return self.values[name]

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from gateway.enums import StrEnum
+from gateway.json_values import decoder_of
 from gateway.patching.draft import Draft, place
 from gateway.patching.equality import Value, equal
 from gateway.patching.errors import PatchError, PatchLimitError, json_quoted, kind, prefixed, quoted
@@ -46,7 +47,7 @@ class _Operation(msgspec.Struct, gc=False):
     value: Any = UNSET
 
 
-_PATCH = msgspec.json.Decoder(list[_Operation])
+_PATCH = decoder_of(list[_Operation])
 
 _REMEMBERED_LENGTH = 200
 _remembered = lru_cache(maxsize=1024)(parse_pointer)

@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from gateway.depth import most_values, too_deep
+from gateway.json_values import VALUES
 from gateway.patching.comparison import Comparison
 from gateway.patching.encoding import encoded
 from gateway.patching.equality import Value
@@ -32,7 +33,6 @@ from gateway.scopes.pointer import Pointer
 from gateway.scopes.pointer_set import PointerSet
 
 _PATCH: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
-_ANYTHING: Final = msgspec.json.Decoder()
 _STRING: Final = msgspec.json.Decoder(str)
 _ESCAPE: Final = re.compile("~[01]")
 _MISSING: Final = "missing value"
@@ -51,9 +51,9 @@ def apply_kubernetes_patch(
     Raises PatchError; ScopeError if the patch would read hidden values.
     """
     if isinstance(document, msgspec.Raw):
-        decode(_ANYTHING, bytes(document), "the document", limits)
+        decode(VALUES, bytes(document), "the document", limits)
     # The whole patch is decoded first: later, texts are opened only where they are used, and must then be valid.
-    decode(_ANYTHING, patch, "the JSON Patch", limits)
+    decode(VALUES, patch, "the JSON Patch", limits)
     operations = decode(_PATCH, patch, "the JSON Patch", limits) or []
     if len(operations) > limits.operations:
         raise PatchLimitError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
@@ -288,7 +288,7 @@ def _value(operation: Operation) -> Node | None:
     if raw is None or bytes(raw) == b"null":
         return None if raw is None else Node(None)
     # A text that Go would write in the same way is kept as a value, which is cheaper to compare and copy.
-    value = _ANYTHING.decode(raw)
+    value = VALUES.decode(raw)
     return Node(value if encoded(value) == bytes(raw) else raw)
 
 

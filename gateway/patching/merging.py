@@ -13,8 +13,7 @@ write what its patch changes is decided as if no hidden value were equal to the 
 
 from typing import Any
 
-import msgspec
-
+from gateway.json_values import VALUES
 from gateway.patching.draft import place
 from gateway.patching.equality import Value, equal
 from gateway.patching.errors import PatchError, kind
@@ -24,7 +23,6 @@ from gateway.patching.visibility import missing, shows_array
 from gateway.scopes.pointer import Pointer
 from gateway.scopes.pointer_set import PointerSet
 
-_ANYTHING = msgspec.json.Decoder()
 _ABSENT: Any = object()
 _KNOWN = frozenset({"apiVersion", "kind"})
 """Members of the object that are never hidden: each request has them."""
@@ -40,7 +38,7 @@ def apply_merge_patch(
     Raises PatchError if the patch is not JSON, deeper than ``limits.depth``, would change an array that was not shown
     whole, or is not an object: by RFC 7386 any other value would replace the whole document.
     """
-    merge: Any = decode(_ANYTHING, patch, "the merge patch", limits)
+    merge: Any = decode(VALUES, patch, "the merge patch", limits)
     if type(merge) is not dict:
         raise PatchError(f"the merge patch: expected a JSON object, found {kind(merge)}")
     if visibility is not None and not visibility.whole:
@@ -57,7 +55,7 @@ def merged_unlike(
     them. Otherwise a worker could write a field that it may write together with one that it may not, and learn from the
     outcome whether it has guessed the hidden value. ``apiVersion`` and ``kind`` are not hidden: each request has them.
     """
-    merge: Any = decode(_ANYTHING, patch, "the merge patch", limits)
+    merge: Any = decode(VALUES, patch, "the merge patch", limits)
     return _unlike(document, _merged(document, merge), merge, visibility, known=_KNOWN)
 
 

@@ -18,12 +18,12 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from gateway.json_values import VALUES
 from gateway.patching.encoding import compacted, encoded, escaped
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, json_quoted
 
 _encode: Final = msgspec.json.Encoder().encode
-_anything: Final = msgspec.json.Decoder()
 _object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 _array: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -93,7 +93,7 @@ class Node:
         """What it is in the end."""
         if self.container is not None:
             return self.container.value()
-        return _anything.decode(self.raw) if isinstance(self.raw, msgspec.Raw) else self.raw
+        return VALUES.decode(self.raw) if isinstance(self.raw, msgspec.Raw) else self.raw
 
     def text(self) -> bytes:
         """MarshalJSON."""
@@ -142,7 +142,7 @@ def _taken(child: Child) -> Node | None:
 def _finished(child: Child) -> Value:
     if isinstance(child, Node):
         return child.value()
-    return _anything.decode(child) if isinstance(child, msgspec.Raw) else child
+    return VALUES.decode(child) if isinstance(child, msgspec.Raw) else child
 
 
 def _text(child: Child) -> bytes:

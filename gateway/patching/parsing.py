@@ -4,7 +4,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.depth import most_values, surveyed, too_deep
+from gateway.depth import most_charged, surveyed, too_deep
+from gateway.json_values import VALUES
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, PatchLimitError, kind
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
@@ -14,15 +15,13 @@ from gateway.slices import finished
 
 T = TypeVar("T")
 
-_ANYTHING = msgspec.json.Decoder()
-
 
 def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> dict[str, Value]:
     """The one JSON object that a text holds. Of members with the same name the last one counts.
 
     Raises PatchError if it is not JSON, not an object, or deeper than ``limits.depth``.
     """
-    value: Any = decode(_ANYTHING, content, "the object", limits)
+    value: Any = decode(VALUES, content, "the object", limits)
     if type(value) is not dict:
         raise PatchError(f"the object: expected a JSON object, found {kind(value)}")
     return value
@@ -47,10 +46,10 @@ def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: 
 
 
 def _values(content: bytes, limits: PatchLimits) -> int:
-    """How many values and names a text has, exact if they are more than allowed."""
-    if len(content) <= limits.values or (most := most_values(content) + content.count(b":")) <= limits.values:
+    """How many values and names a text has, with what numbers are charged; exact if they are more than allowed."""
+    if len(content) <= limits.values or (most := most_charged(content)) <= limits.values:
         return 0
-    # Perhaps they are commas in strings.
+    # Perhaps they are commas and digits in strings.
     return min(most, finished(surveyed(content, limits.depth)).values)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from gateway.json_values import VALUES
 from gateway.scopes.pointer_set import ANY, PointerSet
 
 HIDDEN: Final = "(hidden)"
@@ -20,7 +21,7 @@ _PUBLIC: Final = frozenset({"apiVersion", "kind", "type", "immutable", "metadata
 KEYED: Final = frozenset({"data", "stringData"})
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
-_decode: Final = msgspec.json.Decoder().decode
+_decode: Final = VALUES.decode
 
 
 def is_public(places: PointerSet | None) -> bool:

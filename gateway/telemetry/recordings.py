@@ -22,12 +22,12 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-import msgspec
 import structlog
 
 from gateway.engine.decision import Decision
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Failure
+from gateway.json_values import VALUES
 from gateway.reasons import Reason
 from gateway.review.request import Request
 from gateway.scopes.inputs import OBJECT
@@ -142,7 +142,7 @@ def _containers(changed: Iterable[Pointer]) -> list[Pointer]:
 def _with_changed(shown: dict[str, Any], request: Request, changed: Iterable[Pointer]) -> Any:
     """``shown`` with a value wherever a policy has replaced or removed one that is not shown."""
     # What is shown whole is shared with the request, which must not change.
-    copy = msgspec.json.decode(encoded(shown))
+    copy = VALUES.decode(encoded(shown))
     for path in changed:
         if path and _exists(request.object, path):
             container = _at(copy, path[:-1])

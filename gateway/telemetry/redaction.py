@@ -29,6 +29,7 @@ import msgspec
 from gateway.engine.decision import Decision
 from gateway.engine.field_changes import is_secret
 from gateway.engine.invocation_record import InvocationRecord
+from gateway.json_values import VALUES
 from gateway.review.request import Request, ReviewError
 from gateway.scopes.inputs import OBJECT, Inputs
 from gateway.scopes.pointer_set import PointerSet
@@ -88,7 +89,7 @@ _TOKENS: Final[Mapping[tuple[str, str], tuple[str, str]]] = {
     ("authentication.k8s.io", "TokenRequest"): ("status", "token"),
 }
 
-_decode: Final = msgspec.json.Decoder().decode
+_decode: Final = VALUES.decode
 
 
 class Redaction:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway import depth
-from gateway.depth import Survey, surveyed, too_deep
+from gateway.depth import Survey, most_charged, surveyed, too_deep
 
 STRINGS = st.text(alphabet='"\\[]{}a', max_size=8)
 DOCUMENTS = st.recursive(
@@ -66,6 +66,28 @@ def test_a_survey_is_exact_for_json(value, copies, piece):
             found, slices = survey(text, limit)
             assert found == Survey(values_of(whole), depth_of(whole) > limit)
             assert slices >= len(text) // (piece + 1)
+
+
+@pytest.mark.parametrize(
+    ("number", "charge"),
+    [
+        (b"1", 1),
+        (b"-1234567890123456789", 1),
+        (b"0.5", 6),
+        (b"1e5", 4),
+        (b"-1.5E+300", 9),
+        (b"1" * 40, 21),
+        (b"true", 1),
+        (b"false", 1),
+        (b'"1.7976931348623157e+308"', 1),
+        (b'"%s"' % (b"7" * 40), 1),
+    ],
+)
+def test_a_number_is_charged_for_what_it_costs_to_read(number, charge):
+    """A float and a long integer count as several values, digits in strings do not."""
+    text = b"[%s]" % b",".join([number] * 1_000)
+    assert survey(text, 256) == (Survey(charge * 1_000, too_deep=False), 1)
+    assert most_charged(text) >= charge * 1_000
 
 
 @pytest.mark.property

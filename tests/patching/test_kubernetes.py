@@ -238,7 +238,7 @@ def test_no_copy_is_parsed_again(monkeypatch):
     """What a copy costs is its text: the bytes that are parsed do not grow with what was copied before."""
     parsed = []
     decoder = SimpleNamespace(decode=lambda text: parsed.append(len(bytes(text))) or msgspec.json.decode(text))
-    monkeypatch.setattr(nodes, "_anything", decoder)
+    monkeypatch.setattr(nodes, "VALUES", decoder)
     patch = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 100
     with pytest.raises(PatchError, match="a patch may copy"):
         kubernetes({"a": [[1]]}, patch)

@@ -101,6 +101,15 @@ ATTACKS = {
     ),
     "a long array": ({}, json_patch({"op": "add", "path": "/data", "value": LONG})),
     "a million tiny values": ({}, json_patch({"op": "add", "path": "/data", "value": [0] * 1_000_000})),
+    "floats that take long to read": (
+        {},
+        json_patch({"op": "add", "path": "/data", "value": [1.7976931348623157e308] * 190_000}),
+    ),
+    "as many of these floats as allowed": (
+        {},
+        json_patch({"op": "add", "path": "/data", "value": [1.7976931348623157e308] * 20_000}),
+    ),
+    "integers that take long to read": ({}, json_patch({"op": "add", "path": "/data", "value": [10**4_299] * 150})),
     "many empty arrays for many empty objects": (
         {"data": [[]] * 60_000},
         json_patch({"op": "replace", "path": "/data", "value": [{}] * 60_000}),
@@ -216,6 +225,15 @@ def test_the_check_of_what_a_policy_may_write_causes_little_work(name):
     before, (kind, content) = ATTACKS[name]
     writes = Writes(granted=PointerSet([("metadata", "labels"), ("data", "*", "a")]))
     assert check(before, kind, content, writes).reason is Reason.WRITE_SCOPE
+
+
+@pytest.mark.parametrize("name", ["floats that take long to read", "integers that take long to read"])
+def test_numbers_are_charged_before_they_are_read(name):
+    """A number that takes as long as many values counts as many."""
+    before, (kind, content) = ATTACKS[name]
+    refused = check(before, kind, content)
+    assert refused.reason is Reason.INVALID_PATCH
+    assert "at most 200000 values" in refused.message
 
 
 def test_a_label_beside_a_million_changes_is_one_operation():

@@ -1,19 +1,24 @@
 """Reading an AdmissionReview: all that a real API server sends, and nothing that isn't one."""
 
 import json
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.reasons import Reason
 from gateway.review.request import (
+    BYTES_OF_VALUE,
     LIGHT_VALUES,
     MOST_VALUES,
+    READABLE_BYTES,
     READABLE_VALUES,
     ReviewError,
     TooManyValuesError,
     UnreadError,
+    _Envelope,
     decode,
     decoding,
 )
@@ -229,7 +234,7 @@ def test_a_member_of_too_many_values_is_not_parsed(member):
 def test_a_string_of_brackets_is_one_value():
     """What stands in a string is not counted against the limit: it costs no more than any other text."""
     request = decode(body(object={"data": {"csv": "[,{" * READABLE_VALUES}}))
-    assert request.values < 100
+    assert request.values < 100 + request.size // BYTES_OF_VALUE
     assert request.object["data"]
 
 
@@ -252,7 +257,91 @@ def test_decoding_takes_breaks(number):
             break
         slices += 1
     assert request.members == decode(text).members
-    assert slices == (0 if number <= LIGHT_VALUES else len(text) // 65_536 + 2)
+    assert slices == (0 if number <= LIGHT_VALUES else len(text) // 65_536 + 2 + len(text) // 1_048_576 + 1)
+
+
+class Watched(bytes):
+    """A body that notes, in ``read``, how many of its bytes are cut out or decoded at once."""
+
+    def __new__(cls, content):
+        made = super().__new__(cls, content)
+        made.read = []
+        return made
+
+    def __getitem__(self, key):
+        piece = super().__getitem__(key)
+        if isinstance(piece, bytes):
+            self.read.append(len(piece))
+        return piece
+
+    def decode(self, *arguments):
+        self.read.append(len(self))
+        return super().decode(*arguments)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'"%s"' % ("😀" * 2_500_000).encode(), b'"%s"' % (b"\\u003c" * 1_600_000), b"[%s0]" % (b"[]," * 100_000)],
+    ids=["emoji", "escapes", "values"],
+)
+def test_the_work_between_two_breaks_is_bounded(text, monkeypatch):
+    """At most a megabyte of the body is read in a slice, and its members are told apart in one that reads nothing."""
+    watched, slices = Watched(body(object="@").replace(b'"@"', b'{"spec":%s}' % text)), []
+    envelope = SimpleNamespace(
+        decode=lambda read: watched.read.append(None) or msgspec.json.decode(read, type=_Envelope)
+    )
+    monkeypatch.setattr("gateway.review.request._envelope", envelope)
+    steps = decoding(watched)
+    while True:
+        watched.read.clear()
+        try:
+            next(steps)
+        except StopIteration as done:
+            decoded = done.value
+            break
+        slices.append(sum(watched.read))
+    assert decoded.size == len(watched)
+    assert watched.read == [None]
+    assert max(slices) <= 1_048_576 + 1
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3, 4, 500_000])
+@pytest.mark.parametrize("wrong", [b"\xff", b"\xf0\x9f\x98", b"\x80\x80\x80\x80"])
+def test_what_is_not_utf_8_is_found_at_its_byte_in_any_slice(wrong, at):
+    """A character that is cut by a slice is whole, and a wrong byte is reported as in one piece."""
+    text = body(object="@").replace(b'"@"', b'{"spec":"%s"}' % (b"x" * at + "😀".encode() * 1_500_000))
+    decode(text)
+    place = 2**20 + at
+    text = text[:place] + wrong + text[place:]
+    with pytest.raises(UnicodeDecodeError) as expected:
+        text.decode()
+    with pytest.raises(ReviewError, match=f"^the body is not UTF-8: byte {expected.value.start} "):
+        decode(text)
+
+
+def test_a_body_of_many_bytes_is_heavy():
+    """Its bytes are charged as well: it takes a turn, whatever it holds."""
+    assert decode(body(object={"spec": "x" * LIGHT_VALUES * BYTES_OF_VALUE})).values > LIGHT_VALUES
+    assert decode(body(object={"spec": "x" * 3_000_000})).values < LIGHT_VALUES
+
+
+def test_a_member_of_too_many_bytes_is_not_parsed():
+    """It would be parsed in one call: it can be copied but not read."""
+    request = decode(body(object={"spec": "x" * READABLE_BYTES}, oldObject={"spec": "y" * (READABLE_BYTES - 100)}))
+    with pytest.raises(UnreadError, match=rf"request\.object has .* parts of it is {READABLE_BYTES}") as found:
+        _ = request.object
+    assert found.value.reason is Reason.REQUEST_TOO_LARGE
+    assert request.old_object["spec"]
+
+
+@pytest.mark.parametrize(
+    ("number", "count"), [(b"1.7976931348623157e+308", 130_000), (b"9" * 4_300, 697), (b"2.5e-310", 150_000)]
+)
+def test_an_object_of_costly_numbers_is_not_parsed(number, count):
+    """Each costs as much as many values, and is charged so."""
+    request = decode(body(object="@").replace(b'"@"', b'{"spec":[%s]}' % b",".join([number] * count)))
+    with pytest.raises(UnreadError, match=f"the limit for a policy that reads parts of it is {READABLE_VALUES}"):
+        _ = request.object
 
 
 def test_nesting_is_found_in_the_middle_of_many_values():
