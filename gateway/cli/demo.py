@@ -22,10 +22,10 @@ import uvloop
 from msgspec.structs import replace
 
 from gateway.cli.configuration import loaded
-from gateway.cli.demo_output import closing, narrate, next_steps, opening
+from gateway.cli.demo_output import DeniedReview, closing, narrate, next_steps, opening
 from gateway.cli.standard_streams import COULD_NOT, fail, note
 from gateway.engine.decision import Decision, Outcome
-from gateway.policies.model import Configuration
+from gateway.policies.model import Configuration, Phase
 from gateway.serving.acceptor import ListenError
 from gateway.serving.app import Gateway
 from gateway.serving.development_certificates import CertificateError
@@ -98,11 +98,10 @@ async def _show(configuration: Configuration, settings: Settings, reviews: list[
             click.echo(line)
         context = ssl.create_default_context(cafile=ca)
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
-            answered = await _send_all(session, url, reviews, listener)
+            sent = await _send_all(session, url, reviews, listener)
             decisions = tuple(listener.decisions.values())
-            again = [decision async for decision in _both_phases(session, url, _with_new_uid(reviews[0]), listener)]
-        denied = next((each.request.uid for each in reversed(decisions) if each.outcome is Outcome.DENIED), None)
-        steps = next_steps(url, ca, f"http://{admin[0]}:{admin[1]}", reviews[0], denied)
+            again = [decision async for decision in _both_phases(session, url, reviews[0].read_bytes(), listener)]
+        steps = next_steps(url, ca, f"http://{admin[0]}:{admin[1]}", reviews[0], _last_denied(sent))
         for line in (*closing(decisions, again), *([_ONCE] if once else steps)):
             click.echo(line)
         if not once:
@@ -114,7 +113,7 @@ async def _show(configuration: Configuration, settings: Settings, reviews: list[
             await serve_until(stop, gateway)
     finally:
         await gateway.stop(drain=False)
-    return answered
+    return all(sent.values())
 
 
 async def _started(
@@ -133,20 +132,24 @@ async def _started(
     raise AssertionError("the second attempt returns or raises")
 
 
-async def _send_all(session: aiohttp.ClientSession, url: str, reviews: list[Path], listener: _Listener) -> bool:
-    answered = True
+async def _send_all(
+    session: aiohttp.ClientSession, url: str, reviews: list[Path], listener: _Listener
+) -> dict[Path, list[Decision]]:
+    sent = {}
     for number, path in enumerate(reviews, 1):
-        decisions = [decision async for decision in _both_phases(session, url, path.read_bytes(), listener)]
-        answered = answered and bool(decisions)
-        for line in narrate(number, path, decisions):
+        sent[path] = [decision async for decision in _both_phases(session, url, path.read_bytes(), listener)]
+        for line in narrate(number, path, sent[path]):
             click.echo(line)
-    return answered
+    return sent
 
 
-def _with_new_uid(path: Path) -> bytes:
-    """The review with a new uid, as when a ReplicaSet creates its next pod."""
-    review = msgspec.json.decode(path.read_bytes())
-    return msgspec.json.encode({**review, "request": {**review["request"], "uid": str(uuid.uuid4())}})
+def _last_denied(sent: dict[Path, list[Decision]]) -> DeniedReview | None:
+    for path, decisions in reversed(sent.items()):
+        for decision in decisions:
+            if decision.outcome is Outcome.DENIED and decision.phase is Phase.VALIDATING:
+                recorded = msgspec.json.decode(path.read_bytes())["request"]["uid"]
+                return DeniedReview(path=path, recorded_uid=recorded, uid=decision.request.uid)
+    return None
 
 
 async def _both_phases(
@@ -159,16 +162,17 @@ async def _both_phases(
         return
     yield mutated
     if mutated.response.allowed:
-        # kube-apiserver makes a new uid for each call.
-        request = {**review["request"], "uid": str(uuid.uuid4()), "object": mutated.object}
+        request = {**review["request"], "object": mutated.object}
         validated = await _send(session, f"{url}/validate", {**review, "request": request}, listener)
         if validated is not None:
             yield validated
 
 
 async def _send(session: aiohttp.ClientSession, url: str, review: Any, listener: _Listener) -> Decision | None:
+    """With a new uid, as kube-apiserver makes one for each call; the recorded one is left to whom sends the file."""
+    body = msgspec.json.encode({**review, "request": {**review["request"], "uid": str(uuid.uuid4())}})
     headers = {"Content-Type": "application/json"}
-    async with session.post(f"{url}?timeout=10s", data=msgspec.json.encode(review), headers=headers) as response:
+    async with session.post(f"{url}?timeout=10s", data=body, headers=headers) as response:
         answer = await response.read()
         if response.status != 200:  # noqa: PLR2004 - HTTP's own number
             note(f"{url}: {response.status} {answer.decode(errors='replace').strip()}", fg="red")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+from msgspec import Struct
 
 from gateway.cli.commands.admin_calls import DEFAULT
 from gateway.cli.terminal_text import change, outcome, sentences, title
@@ -83,27 +84,39 @@ def closing(decisions: Collection[Decision], again: Collection[Decision]) -> Ite
         )
 
 
-def next_steps(url: str, ca: Path, admin: str, example: Path, denied: str | None) -> Iterator[str]:
-    """What to open, how to send other reviews, and how to see why one was denied.
+class DeniedReview(Struct, frozen=True, kw_only=True):
+    """The file of a review that was denied in the validating phase, the uid in it, and that of the denied call."""
+
+    path: Path
+    recorded_uid: str
+    uid: str
+
+
+def next_steps(url: str, ca: Path, admin: str, example: Path, denied: DeniedReview | None) -> Iterator[str]:
+    """What to open, how to see why a review was denied, and how to send one.
 
     Args:
         url: of the gateway.
         ca: the file of its certificate authority.
         admin: the URL of its admin listener.
         example: the file of a review.
-        denied: the uid of a review that was denied.
+        denied: a review that was denied; None: all were allowed.
     """
     yield ""
     yield f"Open {admin}/ui/ in a browser: these reviews, where their time went, and those that follow"
+    option = "" if admin == DEFAULT else f" --admin {admin}"
     if denied is not None:
         yield ""
         yield "Why was a request denied? Ask with the uid of its denial, in another terminal:"
-        option = "" if admin == DEFAULT else f" --admin {admin}"
-        yield f"  {_own_command()} explain {denied}{option}"
+        yield f"  {_own_command()} explain {denied.uid}{option}"
     yield ""
-    yield "Send your own review, as kube-apiserver does:"
-    yield f"  curl --cacert {ca} -H 'Content-Type: application/json' '{url}/mutate?timeout=10s' \\"
-    yield f"    --data-binary @{example}"
+    path, review = ("mutate", example) if denied is None else ("validate", denied.path)
+    yield f"Send a review yourself, as kube-apiserver does{'' if denied is None else '; this one is denied'}:"
+    yield f"  curl --cacert {ca} -H 'Content-Type: application/json' '{url}/{path}?timeout=10s' \\"
+    yield f"    --data-binary @{review}"
+    if denied is not None:
+        yield "Its message ends with its uid, which leads to the line of the policy:"
+        yield f"  {_own_command()} explain {denied.recorded_uid}{option}"
     yield f"Metrics and health: {admin}/metrics, '{admin}/readyz?verbose'"
 
 

@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shlex
 import signal
+import ssl
 import subprocess
 import urllib.request
 
@@ -102,10 +104,46 @@ def test_the_dashboard_shows_the_reviews(demo_started):
     assert {"allowed", "denied"} == {review["outcome"] for review in reviews}
 
 
+def test_the_printed_commands_lead_from_a_denial_to_the_line_of_its_policy(demo_started, tmp_path):
+    """The review that is sent is denied, and its message has the uid of the explain command; so has one of the demo."""
+    _, lines = demo_started()
+    lines.find(lambda line: line == "Serving until Ctrl-C.")
+    printed = list(lines)
+    (curl,) = [number for number, line in enumerate(printed) if line.startswith("  curl ")]
+    sent = shlex.split("\n".join(printed[curl : curl + 2]))
+    (url,) = [word for word in sent if word.startswith("https://")]
+    body = tmp_path / sent[sent.index("--data-binary") + 1].removeprefix("@")
+    trust = ssl.create_default_context(cafile=tmp_path / sent[sent.index("--cacert") + 1])
+    request = urllib.request.Request(url, body.read_bytes(), {"Content-Type": "application/json"})  # noqa: S310
+    with urllib.request.urlopen(request, timeout=WAIT_SECONDS, context=trust) as reply:  # noqa: S310 - our own gateway
+        response = json.load(reply)["response"]
+    first, second = [shlex.split(line) for line in printed if " explain " in line]
+    assert response["allowed"] is False
+    assert f"; uid: {second[2]})" in response["status"]["message"]
+    assert any(f"; uid: {first[2]})" in line for line in printed)
+    for _, *arguments in (first, second):
+        done = subprocess.run([COMMAND, *arguments], check=True, capture_output=True, text=True)
+        assert done.stdout.startswith("DENIED: CREATE pods default/kr-privileged by admin\n")
+        place = re.search(r"no-privileged\S+ denied it: .*\n  configured at  (.*):(\d+): policies", done.stdout)
+        line = (tmp_path / place[1]).read_text().splitlines()[int(place[2]) - 1]
+        assert line == "- name: no-privileged.samples.example.com"
+
+
+def test_a_denial_of_each_example_says_whom_to_ask(demo):
+    """And its uid: with it a newcomer finds the line of the policy."""
+    done = demo("--once")
+    text = re.sub(r"\s+", " ", done.out)
+    denials = re.findall(r"denies .*?; uid: ([0-9a-f-]{36})\)", text)
+    recorded = {json.loads(path.read_text())["request"]["uid"] for path in REVIEWS}
+    assert len(denials) == done.out.count(" denies ") == 2
+    # kube-apiserver makes a new one for each call.
+    assert not recorded.intersection(denials)
+
+
 def test_a_demonstration_serves_until_it_is_stopped(demo_started):
     """Without --once it continues to serve after the reviews; SIGTERM ends it with exit code 0."""
     process, lines = demo_started()
-    curl = re.compile(r"  curl --cacert \S+ -H 'Content-Type: application/json' 'https://127.0.0.1:\d+/mutate")
+    curl = re.compile(r"  curl --cacert \S+ -H 'Content-Type: application/json' 'https://127.0.0.1:\d+/validate")
     assert lines.find(curl.match) is not None
     assert lines.find(lambda line: line == "Serving until Ctrl-C.") is not None
     # zsh takes a question mark that is not quoted for a pattern.
