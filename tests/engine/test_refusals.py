@@ -173,6 +173,16 @@ def test_each_of_several_denials_has_its_own():
     assert failed.message.endswith("b.test.example.com: WORKER_FAILURE: it broke")
 
 
+@pytest.mark.parametrize("details", [None, {"causes": [{"message": "why"}]}])
+def test_a_denial_of_an_existing_webhook_or_hook_has_it_too(details):
+    """If its operator wrote it into a policy of our own kinds: the message gets it, and nothing else changes."""
+    chosen = policy("a", is_existing=True, **HELP)
+    denial = Deny(message="no", code=409, reason="Conflict", details=details)
+    status = decide([chosen], {"a": denial}, on=request(uid="u-1"))[0].response.status
+    assert status.message == "no (contact: us, #us; documentation: https://example.com/a; uid: u-1)"
+    assert (status.code, status.reason, status.details) == (409, "Conflict", details)
+
+
 def test_a_denial_without_a_message_ends_with_them_too():
     """After its reason, which the API server shows instead of a message."""
     decision, _ = decide([policy("a", **HELP)], {"a": Deny(reason="Invalid")}, on=request(uid="u-1"))

@@ -184,10 +184,19 @@ def test_nothing_is_limited(load_documents, native, errors, phase):
     (policy,) = (loaded := load_documents(native(webhook(), phase=phase))).mutating + loaded.validating
     assert (policy.inputs, policy.writes) == (Inputs.EVERYTHING, Writes.EVERYTHING)
     assert (policy.cache, policy.on_conflict) == (None, OnConflict.ALLOW)
-    loaded = load_documents(native(webhook(inputs=[], writes=[], cache={}, onConflict="deny"), phase=phase))
+    assert (policy.contact, policy.documentation) == ("", "")
+    own = {
+        "inputs": [],
+        "writes": [],
+        "cache": {},
+        "onConflict": "deny",
+        "contact": "us",
+        "documentation": "https://a.b",
+    }
+    loaded = load_documents(native(webhook(**own), phase=phase))
     assert sorted(errors(loaded)) == [
         f'webhooks[0].{name}: unknown field "webhooks[0].{name}"'
-        for name in ("cache", "inputs", "onConflict", "writes")
+        for name in ("cache", "contact", "documentation", "inputs", "onConflict", "writes")
     ]
 
 

@@ -345,6 +345,14 @@ def test_a_policy_of_a_hook(behind):
     assert behind(hook, {"policy": "No Binding"})[1][0].startswith("policies[0].policy: Invalid value: ")
 
 
+@pytest.mark.parametrize("target", [{"webhook": {"url": "https://hooks.example.com"}}, {"hook": {"path": "a.sh"}}])
+def test_a_policy_of_an_existing_webhook_or_hook_may_have_a_contact(behind, target):
+    """It is of our own kinds: its denials get it, as those of any worker."""
+    one, errors = behind(target, {"contact": "us", "documentation": "https://example.com/a"})
+    assert (one.is_existing, one.contact, one.documentation) == (True, "us", "https://example.com/a")
+    assert errors == []
+
+
 def test_a_policy_behind_a_queue(behind):
     """It is one of a gRPC worker's, which the queue only leads to."""
     queue = {"queue": {"stream": "labels", "keyFile": "labels.key"}}

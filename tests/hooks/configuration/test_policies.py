@@ -85,6 +85,15 @@ def test_what_the_api_server_would_reject_is_an_error_of_the_hook(text, output, 
     assert loaded.fatal
 
 
+@pytest.mark.parametrize("field", ["contact", "documentation"])
+def test_a_hook_has_no_text_beside_its_own(text, output, binding, errors, field):
+    """Its denials go out as it wrote them: contact and documentation are fields of our own kinds only."""
+    (error,) = errors(output(kubernetesValidating=[binding(**{field: "https://example.com"})]))
+    assert field in error
+    (policy,) = load([text(hook=output(kubernetesValidating=[binding()]))]).validating
+    assert (policy.contact, policy.documentation) == ("", "")
+
+
 def test_two_hooks_with_one_binding_name_are_an_error(text, output, binding):
     """It names both."""
     hook = output(kubernetesValidating=[binding()])
