@@ -20,6 +20,7 @@ from gateway.hooks.server.handlers import UnservedError, serve_hooks
 from gateway.hooks.source.directory import HookDirectory
 from gateway.sources.files import SourceError
 from gateway.sources.loading import load_configuration
+from gateway.telemetry.events import Events, NoEvents
 from gateway.transports.limits import TransportLimits
 
 if TYPE_CHECKING:
@@ -58,17 +59,17 @@ def run(
         raise SystemExit(WRONG_CONFIGURATION)
     arguments = [*(("--listen", listen) if listen is not None else ()), *flags]
     try:
-        spans = None if traces is None else _spans(traces)
         events, listener = (None, None) if values["admin_listen"] is None else _admin(values["admin_listen"])
+        spans = None if traces is None else _spans(traces, events or NoEvents())
         serve_hooks(configuration, chosen, arguments, client, spans=spans, events=events, listener=listener)
     except UnservedError as error:
         fail(str(error), WRONG_CONFIGURATION)
 
 
-def _spans(settings: "TraceSettings") -> "SpanProvider":
+def _spans(settings: "TraceSettings", events: Events) -> "SpanProvider":
     from gateway.telemetry.traces.provider import SpanProvider  # noqa: PLC0415 - needs OpenTelemetry, which is an extra
 
-    return SpanProvider(settings)
+    return SpanProvider(settings, events)
 
 
 def _admin(address: tuple[str, int]) -> "AdminParts":

@@ -625,5 +625,13 @@ SNAPSHOT_WATCHED: Final = _gauge(
 SNAPSHOT_OBJECTS: Final = _gauge("snapshot_objects", "Objects in a snapshot.", hook=CONFIGURED, binding=CONFIGURED)
 SNAPSHOT_BYTES: Final = _gauge("snapshot_bytes", "Bytes of a snapshot.", hook=CONFIGURED, binding=CONFIGURED)
 
-HOOK_WORKER: Final = (HOOK_RUNS, SNAPSHOT_COMPLETE, SNAPSHOT_WATCHED, SNAPSHOT_OBJECTS, SNAPSHOT_BYTES, *PROCESS)
+HOOK_WORKER: Final = (
+    HOOK_RUNS,
+    SNAPSHOT_COMPLETE,
+    SNAPSHOT_WATCHED,
+    SNAPSHOT_OBJECTS,
+    SNAPSHOT_BYTES,
+    TRACE_SPANS,
+    *PROCESS,
+)
 """Of a ``hook-worker``: under HOOK_WORKER_PREFIX. Those of snapshots exist in a cluster."""

@@ -69,9 +69,13 @@ def series(metric, values, *, of=ONE, prefix=PREFIX, suffix="", **labels):
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """An alert that fires after ``minutes`` of ``fires``, with these labels besides its own, and not of ``silent``."""
+    """An alert that fires after ``minutes`` of ``fires``, with these labels besides its own, and not of ``silent``.
+
+    It also fires of each series of ``alone``.
+    """
 
     fires: list[tuple[str, str]]
+    alone: list[tuple[str, str]] = field(default_factory=list)
     silent: list[tuple[str, str]]
     labels: dict[str, str] = field(default_factory=lambda: {"job": "gateway"})
     minutes: int = 60
@@ -100,6 +104,10 @@ def _bridge(event, values):
 
 def _run(result, values):
     return series(HOOK_RUNS, values, prefix=HOOK_WORKER_PREFIX, hook="pods.sh", result=result)
+
+
+def _spans(result, values, prefix):
+    return series(TRACE_SPANS, values, prefix=prefix, result=result)
 
 
 def _bool(metric, *, bad="0", **labels):
@@ -175,8 +183,13 @@ CASES = {
         labels={"job": "gateway", "output": "log", "reason": "full"},
     ),
     "AdmissionSpansLost": Case(
-        fires=[series(TRACE_SPANS, UP, result="failed")],
-        silent=[series(TRACE_SPANS, UP, result="exported"), series(TRACE_SPANS, NEVER, result="failed")],
+        fires=[_spans("failed", UP, PREFIX)],
+        alone=[_spans("failed", UP, BRIDGE_PREFIX), _spans("failed", UP, HOOK_WORKER_PREFIX)],
+        silent=[
+            _spans(result, values, prefix)
+            for prefix in (PREFIX, BRIDGE_PREFIX, HOOK_WORKER_PREFIX)
+            for result, values in (("exported", UP), ("failed", NEVER))
+        ],
         labels={"job": "gateway", "result": "failed"},
     ),
     "AdmissionTlsHandshakesFail": Case(fires=[_rejected("tls", UP)], silent=[_rejected("hangup", UP)]),

@@ -88,7 +88,10 @@ def test_an_alert_fires(name, tmp_path):
     (rule,) = alerts()[name]
     check(
         tmp_path,
-        unit(case.fires, case.minutes, name, expected(rule, case.labels, case.value)),
+        *(
+            unit(given, case.minutes, name, expected(rule, case.labels, case.value))
+            for given in (case.fires, *([each] for each in case.alone))
+        ),
         unit(case.silent, case.minutes, name),
     )
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import urllib.request
 
+import grpc
 import pytest
 
 from gateway.telemetry.traces.settings import trace_settings
@@ -427,6 +428,31 @@ async def test_a_hook_of_hook_worker_goes_on_with_the_workers_span(gateway, hook
     (call,), (worked,) = received.named(CALL), received.named(f"admission.worker/{IDS['validating']}")
     assert (worked.service, worked.parent_id) == ("admission-gateway-hook-worker", call.span_id)
     assert answered.response["status"]["message"].endswith(f"00-{'a' * 32}-{worked.span_id}-01 a=1")
+
+
+async def test_lost_spans_of_hook_worker_are_counted(gateway, hook_worker, tmp_path, monkeypatch):
+    """Its metrics have what became of its spans: first the collector refuses them."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+    python_hook(tmp_path / "hooks", SHOW_TRACE)
+    port = free_port()
+    flags = ("--admin-listen", f"127.0.0.1:{port}", "--traces-endpoint")
+
+    def lines():
+        """Those of its spans."""
+        return re.findall(r"hook_worker_trace_spans_total\{.*", admin(port, "/metrics"))
+
+    with otlp_grpc() as (url, received):
+        received.refusal = grpc.StatusCode.PERMISSION_DENIED
+        process = await asyncio.to_thread(hook_worker, tmp_path / "hooks", *flags, url)
+        async with gateway(of_worker(process), traces=trace_settings(os.environ, endpoint=url)) as served:
+            for refusal, result in ((received.refusal, "failed"), (None, "exported")):
+                received.refusal = refusal
+                await served.send(post(POD, "/validate?timeout=30s", *TRACE_HEADERS))
+                counted = f'hook_worker_trace_spans_total{{result="{result}"}} 1.0'
+                async with asyncio.timeout(WAIT_SECONDS):
+                    while counted not in await asyncio.to_thread(lines):  # noqa: ASYNC110 - another process has it
+                        await asyncio.sleep(0.01)
 
 
 async def test_without_exporting_a_hook_gets_the_gateways_call(gateway, hook_worker, tmp_path):

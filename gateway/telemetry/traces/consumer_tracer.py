@@ -5,11 +5,10 @@ from typing import Final
 
 from gateway.engine.trace_context import NO_TRACE, TraceContext, parent_of
 from gateway.telemetry.events import Events
-from gateway.telemetry.traces.export import SpanExport
+from gateway.telemetry.traces.export import SpanExport, span_counter
 from gateway.telemetry.traces.sampling import HeadSampler
 from gateway.telemetry.traces.settings import TraceSettings
 from gateway.telemetry.traces.span import Span, SpanKind, Value, shortened
-from gateway.telemetry.traces.tracer import span_counter
 
 SERVICE: Final = "admission-gateway-bridge"
 """``service.name``, where no variable sets another."""

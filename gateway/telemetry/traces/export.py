@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from gateway.telemetry.events import Events
+from gateway.telemetry.table import TRACE_SPANS
 from gateway.telemetry.traces.settings import TraceSettings
 
 if TYPE_CHECKING:
@@ -42,6 +44,11 @@ CLOSING_SECONDS: Final = 0.5
 """For an export under way to fail, when a stop has closed its connection."""
 
 _WHY_CHARACTERS: Final = 300
+
+
+def span_counter(events: Events) -> Callable[[str, int], None]:
+    """Counts what becomes of spans."""
+    return lambda result, spans: events.count(TRACE_SPANS, result, amount=spans)
 
 
 class SpanExport:

@@ -9,7 +9,8 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
-from gateway.telemetry.traces.export import SpanExport
+from gateway.telemetry.events import Events
+from gateway.telemetry.traces.export import SpanExport, span_counter
 from gateway.telemetry.traces.otlp import resource_of
 from gateway.telemetry.traces.settings import TraceSettings
 
@@ -18,10 +19,15 @@ SERVICE: Final = "admission-gateway-hook-worker"
 
 
 class SpanProvider(SpanProcessor):
-    """Exports what OpenTelemetry's API is used for in this process, from ``start`` to ``stop``."""
+    """Exports what OpenTelemetry's API is used for in this process, from ``start`` to ``stop``.
 
-    def __init__(self, settings: TraceSettings) -> None:
-        self._export = SpanExport(settings, SERVICE, lambda _result, _spans: None)
+    Args:
+        settings: of the export.
+        events: counts spans.
+    """
+
+    def __init__(self, settings: TraceSettings, events: Events) -> None:
+        self._export = SpanExport(settings, SERVICE, span_counter(events))
 
     def start(self) -> None:
         """Become the process's provider, in the running loop."""

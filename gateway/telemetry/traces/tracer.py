@@ -4,23 +4,15 @@ The spans are made from the Decision, after the review, and only if they are exp
 numbers and the header for the workers.
 """
 
-from collections.abc import Callable
-
 from gateway.engine.decision import Decision
 from gateway.engine.trace_context import Parent, TraceContext
 from gateway.telemetry.events import Events
-from gateway.telemetry.table import TRACE_SPANS
 from gateway.telemetry.traces.decision_spans import decision_spans
-from gateway.telemetry.traces.export import SpanExport
+from gateway.telemetry.traces.export import SpanExport, span_counter
 from gateway.telemetry.traces.settings import TraceSettings
 
 SERVICE = "admission-gateway"
 """``service.name``, where no variable sets another."""
-
-
-def span_counter(events: Events) -> Callable[[str, int], None]:
-    """Counts what becomes of spans."""
-    return lambda result, spans: events.count(TRACE_SPANS, result, amount=spans)
 
 
 class ReviewTracer:
