@@ -11,7 +11,8 @@ reset       is reset by the next chunk                          the same
 half close  passes its client's next chunk, and ends both ways  the same
 drip        passes a byte at a time                             the same
 corrupt     one bit of every chunk is flipped                   the same
-garbage     is reset                                            is answered with bytes of no protocol
+garbage     is reset                                            both sides get bytes of no protocol, or TLS records
+                                                                without sense, in turn
 refused     is reset                                            is refused
 ==========  ==================================================  ================================================
 
@@ -20,6 +21,7 @@ Bytes that a blackhole holds pass when it is lifted, as TCP would transmit them 
 
 import asyncio
 import contextlib
+import itertools
 import random
 import socket
 import struct
@@ -30,7 +32,11 @@ _CHUNK = 65_536
 _LATENCY_SECONDS = 0.03
 _JITTER_SECONDS = 0.06
 _DRIP_SECONDS = 0.05
-_GARBAGE = bytes(random.Random(17).choices(range(256), k=200))
+_NOISE = bytes(random.Random(17).choices(range(256), k=200))
+_RECORD = b"\x03\x03" + len(_NOISE).to_bytes(2) + _NOISE
+_GARBAGE = _NOISE, b"\x16" + _RECORD, b"\x17" + _RECORD, b"\x15" + _RECORD
+"""Noise; and in TLS records (RFC 8446, 5.1) of a handshake, of data, and of an alert."""
+
 _AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER: closing sends RST."""
 
@@ -70,6 +76,7 @@ class FaultProxy:
         self._connections = set()
         self._switched = asyncio.Event()
         self._random = random.Random(17)
+        self._garbage = itertools.cycle(_GARBAGE)
         self._server = None
 
     async def __aenter__(self):
@@ -119,9 +126,11 @@ class FaultProxy:
     async def _answered(self, connection):
         """Wait while new connections are not answered."""
         if self.fault is Fault.GARBAGE:
-            connection.writer.write(_GARBAGE)
-            while await connection.reader.read(_CHUNK):
-                pass
+            garbage = next(self._garbage)
+            reader, writer = await connection.dial(self._to)
+            for each in (connection.writer, writer):
+                each.write(garbage)
+            await asyncio.gather(_ended(connection.reader), _ended(reader))
             raise ConnectionResetError
         while self.fault in {Fault.SILENCE, Fault.BLACKHOLE}:
             await self._switched.wait()
@@ -174,6 +183,11 @@ class FaultProxy:
         flipped = bytearray(data)
         flipped[self._random.randrange(len(data))] ^= 1 << self._random.randrange(8)
         return bytes(flipped)
+
+
+async def _ended(reader):
+    while await reader.read(_CHUNK):
+        pass
 
 
 class _Connection:
