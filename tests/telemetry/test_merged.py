@@ -1,6 +1,7 @@
 """The metrics of several processes as those of one gateway."""
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.telemetry.merged import merged, parsed, still_configured, with_ended
@@ -70,6 +71,31 @@ def test_one_process_is_exposed_as_it_is(processes):
     for openmetrics in (False, True):
         text = process.exposition(openmetrics=openmetrics)[1].decode().removesuffix("# EOF\n")
         assert "".join(merged({1: parsed(text)}, {}, GATEWAY)) == text
+
+
+def test_exemplars_of_all_processes_are_kept(processes):
+    """Each bucket has one, of a process that observed it, and the count of all. Prometheus' library reads it."""
+    one, two = "1" * 32, "2" * 32
+    for each, own, trace_id in zip(processes, (0.002, 0.2), (one, two), strict=True):
+        for seconds in (own, 20.0):
+            each.observe(REVIEW_SECONDS, seconds, "validating", trace_id=trace_id)
+    live = {number: families(each, openmetrics=True) for number, each in enumerate(processes, 1)}
+    ended = with_ended({}, live[1])
+    buckets = {
+        sample.labels["le"]: (sample.value, sample.exemplar)
+        for family in read_openmetrics("".join(merged(live, ended, GATEWAY)) + "# EOF\n")
+        for sample in family.samples
+        if sample.name == "admission_gateway_review_duration_seconds_bucket" and sample.exemplar
+    }
+    assert {bound: count for bound, (count, _) in buckets.items()} == {"0.0025": 2, "0.25": 3, "30.0": 6}
+    found = {bound: exemplar.labels["trace_id"] for bound, (_, exemplar) in buckets.items()}
+    assert (found["0.0025"], found["0.25"]) == (one, two)
+    assert found["30.0"] in {one, two}
+    assert {bound: exemplar.value for bound, (_, exemplar) in buckets.items()} == {
+        "0.0025": 0.002,
+        "0.25": 0.2,
+        "30.0": 20.0,
+    }
 
 
 def test_what_an_ended_process_has_counted_stays(processes):
