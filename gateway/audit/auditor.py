@@ -6,12 +6,15 @@ one's denial judges each object.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from gateway.audit.api_reader import ApiReader
 from gateway.audit.candidates import AuditPart, Candidate, CandidatePage, Review
+from gateway.audit.lost_inputs import needed
 from gateway.audit.results import MESSAGE_CHARACTERS, AuditResults, Finding, Result
 from gateway.audit.state import AuditState
 from gateway.audit.synthetic import synthetic_review
@@ -19,7 +22,7 @@ from gateway.cluster.errors import ApiError
 from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine
 from gateway.engine.invocation_record import InvocationRecord
-from gateway.engine.plan import make_plan
+from gateway.engine.plan import Plan, make_plan
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
@@ -70,9 +73,11 @@ class Auditor:
         state: from where to go on; it is changed.
         save: keeps the state, after each page.
         progress: called after each page with the name of the part.
+        now: seconds, from any start.
+        sleep: waits.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first by name
         self,
         configuration: LoadedConfiguration,
         *,
@@ -81,6 +86,8 @@ class Auditor:
         state: AuditState,
         save: Callable[[AuditState], object],
         progress: Callable[[str], object] = lambda _: None,
+        now: Callable[[], float] = monotonic,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._configuration = configuration
         self._reader = reader
@@ -88,6 +95,8 @@ class Auditor:
         self._state = state
         self._save = save
         self._progress = progress
+        self._now = now
+        self._sleep = sleep
         self._indexes: dict[tuple[str, ...], PolicyIndex] = {}
 
     async def run(self, parts: Sequence[AuditPart]) -> AuditResults:
@@ -117,31 +126,59 @@ class Auditor:
         self._save(state)
 
     async def _judged(self, page: CandidatePage) -> AuditResults:
+        """The results of a page. Raises ApiError: an object cannot be read."""
         results = AuditResults()
         for why, number in page.skipped.items():
             results.skip(why, number)
         waiting = iter(page.candidates)
+        errors: list[ApiError] = []
         async with asyncio.TaskGroup() as tasks:
             for _ in range(CONCURRENT):
-                tasks.create_task(self._take(waiting, results))
+                tasks.create_task(self._take(waiting, results, errors))
+        if errors:
+            raise errors[0]
         return results
 
-    async def _take(self, waiting: Iterable[Candidate], results: AuditResults) -> None:
+    async def _take(self, waiting: Iterator[Candidate], results: AuditResults, errors: list[ApiError]) -> None:
         # The tasks share one iterator: each candidate is taken by one of them.
         for candidate in waiting:
-            await asyncio.sleep(self._pace.wait(monotonic()))
+            # One turn for reading an object and judging it: the pace is that of both, the API server and the workers.
+            await self._sleep(self._pace.wait(self._now()))
+            if errors:
+                return
+            try:
+                obj = await candidate.read(self._reader)
+            except ApiError as error:
+                errors.append(error)
+                return
+            if isinstance(obj, str):
+                results.skip(obj)
+                continue
+            read = replace(candidate, obj=obj)
             judged = False
             for review in candidate.reviews:
-                judged |= await self._review(candidate, review, results)
+                judged |= await self._review(read, review, results)
             results.objects += judged
 
     async def _review(self, candidate: Candidate, review: Review, results: AuditResults) -> bool:
         """Judge an object as one operation. Returns whether a policy matched."""
+        policies: list[Policy] = []
+        for member in self._plan(review.policies).members:
+            if place := needed(member, review.lost, candidate.obj):
+                text = f"it cannot judge this {review.operation} again: it needs {place}, which the log does not have"
+                results.found(_about(candidate, review, member.policy, result=Result.ERROR, reason="", message=text))
+            else:
+                policies.append(member.policy)
+        return await self._judge(candidate, review, tuple(policies), results) if policies else False
+
+    async def _judge(
+        self, candidate: Candidate, review: Review, policies: tuple[Policy, ...], results: AuditResults
+    ) -> bool:
         try:
             request = synthetic_review(candidate.obj, candidate.served, review.operation, review.user)
-            decision = await self._decide(request, review.policies)
+            decision = await self._decide(request, policies)
         except ReviewError as error:
-            for policy in review.policies:
+            for policy in policies:
                 results.found(_unreadable(candidate, review, policy, error))
             return True
         redaction = Redaction.of(decision)
@@ -153,12 +190,16 @@ class Auditor:
                 results.found(_finding(candidate, review, call, redaction))
         return bool(matched)
 
-    async def _decide(self, request: Request, policies: tuple[Policy, ...]) -> Decision:
-        configuration = self._configuration
+    def _plan(self, policies: tuple[Policy, ...]) -> Plan:
         names = tuple(policy.qualified_name for policy in policies)
-        availabilities = configuration.workers.availabilities(Phase.VALIDATING)
+        availabilities = self._configuration.workers.availabilities(Phase.VALIDATING)
         plan = make_plan(Phase.VALIDATING, policies, availabilities, index=self._indexes.get(names))
         self._indexes[names] = plan.index
+        return plan
+
+    async def _decide(self, request: Request, policies: tuple[Policy, ...]) -> Decision:
+        configuration = self._configuration
+        plan = self._plan(policies)
         ends = monotonic() + OBJECT_SECONDS
         engine = Engine(request, plan, ends=ends, namespaces=configuration.namespaces)
         driver = Driver(request.uid, engine, caller=configuration.policy_caller, facts=configuration.facts)

@@ -10,8 +10,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from gateway.audit.api_reader import PAGE, ApiReader
-from gateway.audit.targets import CREATE, UPDATE, ServedResource, Target
-from gateway.audit.unjudged_lines import UnjudgedObject
+from gateway.audit.targets import ServedResource, Target, has_rule
+from gateway.audit.unjudged_lines import ALL, Unjudged, UnjudgedObject
 from gateway.cluster.client import collection_path, object_path
 from gateway.matching.equivalents import in_all_groups
 from gateway.matching.rules import is_namespace
@@ -25,19 +25,34 @@ NOT_AUDITED: Final = "of no policy that is audited"
 
 
 class Review(Struct, frozen=True, kw_only=True):
-    """A review of a candidate: as which operation, by which policies, of which user (None: the audit's own)."""
+    """A review of a candidate: as which operation, by which policies, of which user (None: the audit's own).
+
+    ``lost``: what is not known of the request (``lost_inputs``).
+    """
 
     operation: str
     policies: tuple[Policy, ...]
     user: Mapping[str, Any] | None = None
+    lost: tuple[str, ...] = ()
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """An object to judge."""
+    """An object to judge. With a ``path`` it is read from there, and not judged if it has another ``uid`` now."""
 
-    obj: Any
+    obj: Any = None
     served: ServedResource
     reviews: tuple[Review, ...]
+    path: str = ""
+    uid: str = ""
+
+    async def read(self, reader: ApiReader) -> Any:
+        """The object, or (text) why it is not judged. Raises ApiError."""
+        if not self.path:
+            return self.obj
+        obj = await reader.object(self.path)
+        if obj is None:
+            return GONE
+        return REPLACED if self.uid and self.uid != obj["metadata"].get("uid") else obj
 
 
 class CandidatePage(Struct, frozen=True, kw_only=True):
@@ -81,7 +96,7 @@ class ListPart(Struct, frozen=True, kw_only=True):
 
 
 class UnjudgedPart(Struct, frozen=True, kw_only=True):
-    """The objects that a log names.
+    """The objects that a log names. They are read one by one, when they are judged.
 
     ``served`` are all resources by what a request names, ``policies`` those that are audited by CONFIGURATION/NAME;
     ``targets`` those of an audit of everything, for an object that no policy has judged.
@@ -95,47 +110,71 @@ class UnjudgedPart(Struct, frozen=True, kw_only=True):
     name = "unjudged admissions"
 
     async def pages(self, reader: ApiReader, token: str) -> AsyncIterator[CandidatePage]:
-        """See the module. Raises ApiError."""
+        """See the module."""
+        del reader
         for start in range(int(token or 0), len(self.objects), PAGE):
             candidates: list[Candidate] = []
             skipped: dict[str, int] = {}
             for each in self.objects[start : start + PAGE]:
-                chosen = self._chosen(each)
-                found = [await self._candidate(reader, each, target) for target in chosen] or [NOT_AUDITED]
-                candidates += [one for one in found if isinstance(one, Candidate)]
-                if isinstance(found[0], str):
-                    skipped[found[0]] = skipped.get(found[0], 0) + 1
+                found = self._candidates(each)
+                if isinstance(found, str):
+                    skipped[found] = skipped.get(found, 0) + 1
+                else:
+                    candidates += found
             end = start + PAGE
             following = str(end) if end < len(self.objects) else ""
             yield CandidatePage(candidates=candidates, token=following, skipped=skipped)
 
-    def _chosen(self, each: UnjudgedObject) -> list[Target | str]:
-        """The targets of an object: usually one; or why there are none."""
+    def _candidates(self, each: UnjudgedObject) -> list[Candidate] | str:
+        """The candidates of an object: usually one; or why there are none."""
         resource = GroupVersionResource(group=each.group, version=each.version, resource=each.resource)
-        if each.policies is None:
+        if ALL in each.policies:
             same = {(one.group, one.resource) for one in in_all_groups(resource)}
-            return [one for one in self.targets if (one.resource.group, one.resource.name) in same]
-        policies = tuple(self.policies[name] for name in each.policies if name in self.policies)
-        served = self.served.get(resource)
-        if not policies:
-            return []
-        if served is None:
-            return [NOT_SERVED]
-        return [Target(resource=served, policies={UPDATE if each.operation == UPDATE else CREATE: policies})]
+            chosen = [
+                (target.resource, _about(target, each))
+                for target in self.targets
+                if (target.resource.group, target.resource.name) in same
+            ]
+        else:
+            policies = [self.policies[name] for name in each.policies if name in self.policies]
+            served = self.served.get(resource)
+            if policies and served is None:
+                return NOT_SERVED
+            chosen = [] if served is None else [(served, policies)]
+        found = [_candidate(each, served, policies) for served, policies in chosen if policies]
+        return found or NOT_AUDITED
 
-    async def _candidate(self, reader: ApiReader, each: UnjudgedObject, target: Target | str) -> Candidate | str:
-        """The candidate, or why there is none."""
-        if isinstance(target, str):
-            return target
-        served = target.resource
-        namespace = each.namespace if served.namespaced else ""
-        obj = await reader.object(object_path(served.group, served.version, served.name, each.name, namespace))
-        if obj is None:
-            return GONE
-        if each.uid and each.uid != obj["metadata"].get("uid"):
-            return REPLACED
-        reviews = (Review(operation=name, policies=own, user=each.user) for name, own in target.policies.items())
-        return Candidate(obj=obj, served=served, reviews=tuple(reviews))
+
+def _about(target: Target, each: UnjudgedObject) -> list[Policy]:
+    """The policies of a target that are about what was done: not those about a CREATE only, if it was an UPDATE."""
+    return [
+        policy
+        for own in target.policies.values()
+        for policy in own
+        if (how := each.by(policy.qualified_name)) is not None and has_rule(policy, target.resource, how.operation)
+    ]
+
+
+def _candidate(each: UnjudgedObject, served: ServedResource, policies: Sequence[Policy]) -> Candidate:
+    """The object, to be judged by each policy as it was not judged by it."""
+    reviews: list[tuple[Unjudged, list[Policy]]] = []
+    for policy in policies:
+        how = each.by(policy.qualified_name)
+        assert how is not None  # noqa: S101 - it was chosen by this
+        own = next((chosen for same, chosen in reviews if same == how), None)
+        if own is None:
+            reviews.append((how, [policy]))
+        else:
+            own.append(policy)
+    namespace = each.namespace if served.namespaced else ""
+    return Candidate(
+        served=served,
+        reviews=tuple(
+            Review(operation=how.operation, policies=tuple(own), user=how.user, lost=how.lost) for how, own in reviews
+        ),
+        path=object_path(served.group, served.version, served.name, each.name, namespace),
+        uid=each.uid,
+    )
 
 
 AuditPart = ListPart | UnjudgedPart

@@ -98,7 +98,10 @@ class StateFile:
             return
         beside = self._path.with_name(f"{self._path.name}.new")
         try:
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE)
+            # A new file, whatever lies there: one of a process that was killed, or a link that somebody else has made.
+            beside.unlink(missing_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(beside, flags, _MODE)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(msgspec.json.encode(state))
                 file.flush()

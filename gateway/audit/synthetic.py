@@ -6,7 +6,8 @@ member             value
 uid                a new one
 operation          CREATE, or UPDATE for policies whose rules have no CREATE
 object             as it is stored, with status and managedFields; for a CREATE without its resourceVersion
-oldObject          for an UPDATE the same object: nothing changes
+oldObject          for an UPDATE the same object: nothing changes. Of an unjudged UPDATE no log has the old one, and a
+                   policy that sees it is not called (``lost_inputs``)
 dryRun, options    true; CreateOptions or UpdateOptions with ``dryRun: [All]``. So a worker has no side effects
 userInfo           ``USER``, in the group of all authenticated users; of an unjudged admission, the user of its log
                    line. Conditions about the user are decided for that one

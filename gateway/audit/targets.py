@@ -117,13 +117,14 @@ def _judged(policy: Policy, served: Iterable[ServedResource]) -> Iterable[tuple[
             by_object.setdefault(groups, []).append(each)
     for versions in by_object.values():
         for operation in OPERATIONS:
-            found = next((each for each in versions if _has_rule(policy, each, operation)), None)
+            found = next((each for each in versions if has_rule(policy, each, operation)), None)
             if found is not None:
                 yield found, operation
                 break
 
 
-def _has_rule(policy: Policy, served: ServedResource, operation: str) -> bool:
+def has_rule(policy: Policy, served: ServedResource, operation: str) -> bool:
+    """Whether a policy judges this operation on objects of a resource."""
     namespaced = served.namespaced and not is_namespace(served.resource)
     return any(matches(rule, operation, served.resource, "", namespaced=namespaced) for rule in policy.rules)
 

@@ -29,9 +29,11 @@ import uvloop
 from gateway.audit.api_reader import ApiReader
 from gateway.audit.auditor import Auditor, Pace
 from gateway.audit.candidates import AuditPart, ListPart, UnjudgedPart
+from gateway.audit.past_admissions import past_findings
+from gateway.audit.results import AuditResults
 from gateway.audit.state import AuditState, StateError, StateFile, audit_id
 from gateway.audit.targets import audit_scope, narrowed, unauditable
-from gateway.audit.unjudged_lines import TOO_MANY, UNREADABLE, UnjudgedObject, unjudged_objects
+from gateway.audit.unjudged_lines import NOT_JUDGED_AGAIN, UnjudgedLines, unjudged_lines
 from gateway.cli.audit_document import AuditReport, audit_document
 from gateway.cli.audit_text import audit_lines
 from gateway.cli.configuration import loaded
@@ -81,12 +83,12 @@ def run(policies: tuple[Path, ...], **values: Any) -> None:
     sys.exit(code)
 
 
-def _read_unjudged(path: Path) -> tuple[list[UnjudgedObject], dict[str, int]]:
+def _read_unjudged(path: Path) -> UnjudgedLines:
     try:
         if str(path) == "-":
-            return unjudged_objects(sys.stdin.buffer)
+            return unjudged_lines(sys.stdin.buffer)
         with path.open("rb") as lines:
-            return unjudged_objects(lines)
+            return unjudged_lines(lines)
     except OSError as error:
         raise SourceError(f"--unjudged-from {path}: {error.strerror}") from None
 
@@ -97,7 +99,7 @@ class _AuditRun:
     def __init__(
         self,
         texts: Sequence[SourceText],
-        unjudged: tuple[list[UnjudgedObject], dict[str, int]] | None,
+        unjudged: UnjudgedLines | None,
         transport_config: TransportConfig,
         values: dict[str, Any],
     ) -> None:
@@ -138,7 +140,7 @@ class _AuditRun:
         else:
             audited = {each.qualified_name: each for each in configuration.validating if not unauditable(each)}
             chosen = set(self._values["namespace"])
-            objects = [each for each in self._unjudged[0] if not chosen or each.namespace in chosen]
+            objects = [each for each in self._unjudged.objects if not chosen or each.namespace in chosen]
             resources = {each.resource: each for each in served}
             unjudged = UnjudgedPart(objects=objects, served=resources, policies=audited, targets=scope.targets)
             parts.append(unjudged)
@@ -158,10 +160,7 @@ class _AuditRun:
         for problem in problems:
             results.not_audited(problem)
         if self._unjudged is not None:
-            for why, number in self._unjudged[1].items():
-                results.skip(why, number)
-                if why in {UNREADABLE, TOO_MANY}:
-                    results.not_audited(f"{number} lines of the log: {why}")
+            self._add_past(configuration, results)
         kept = configuration.validating
         unjudged_by = {each.qualified_name: why for each in kept if (why := unauditable(each))}
         report = AuditReport(
@@ -176,6 +175,18 @@ class _AuditRun:
         self._state_file.remove()
         return COULD_NOT if not report.complete else VIOLATIONS if report.results.totals().violations else 0
 
+    def _add_past(self, configuration: Configuration, results: AuditResults) -> None:
+        """What the log has besides objects."""
+        assert self._unjudged is not None  # noqa: S101 - the caller has looked
+        for why, number in self._unjudged.skipped.items():
+            results.skip(why, number)
+            if why in NOT_JUDGED_AGAIN:
+                results.not_audited(f"{number} lines of the log: {why}")
+        chosen = set(self._values["namespace"])
+        past = [each for each in self._unjudged.past if not chosen or each.namespace in chosen]
+        for finding in past_findings(past, {each.qualified_name for each in configuration.validating}):
+            results.found(finding)
+
     def _narrowed(self, configuration: Configuration) -> Configuration:
         try:
             return narrowed(configuration, self._values["policy"])
@@ -186,7 +197,7 @@ class _AuditRun:
         """The state to go on from: what is kept of this audit, else a new one."""
         uid = await _cluster_uid(reader)
         flags = [*self._values["policy"], "", *self._values["namespace"], "", *self._values["exclude_namespace"]]
-        objects = () if self._unjudged is None else (msgspec.json.encode(each) for each in self._unjudged[0])
+        objects = () if self._unjudged is None else (msgspec.json.encode(each) for each in self._unjudged.objects)
         audit = audit_id(
             (each.content for each in self._texts),
             (each.qualified_name.encode() for each in configuration.validating),

@@ -56,7 +56,9 @@ def _number(number: int, noun: str) -> str:
 
 def _text(finding: Finding) -> str:
     message = " ".join(clean(finding.message).split())
-    return f"not judged: {finding.reason}: {message}" if finding.result is Result.ERROR else message
+    if finding.result is not Result.ERROR:
+        return message
+    return f"not judged: {finding.reason}: {message}" if finding.reason else f"not judged: {message}"
 
 
 def _summary(report: AuditReport) -> str:

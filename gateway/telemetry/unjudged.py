@@ -15,10 +15,15 @@ group, version, resource           of the object; objectKind: its kind
 namespace, name                    empty if it has none; before the API server makes a name, only ``generateName`` is
                                    known
 generateName, objectUid            of the object's metadata, or "": an object above ``METADATA_BYTES`` is not read
-user                               {username, uid, groups}: at most ``GROUPS_KEPT`` groups
+user                               {username, uid, groups, extra, omitted[]}: at most ``GROUPS_KEPT`` groups; of extra
+                                   the keys ``authentication.kubernetes.io/…``, which Kubernetes sets for a service
+                                   account: others may have credentials; omitted: which of both is not complete
 policies[]                         each policy that was ignored: {name: CONFIGURATION/NAME, verdict: failure, reason,
                                    round, source}
 =================================  ================================================================================
+
+The object itself is not here: ``audit`` reads it as it is then. The old object of an UPDATE or a DELETE is nowhere, so
+``audit`` says that a policy that sees it cannot judge the request again.
 
 No level of the decision log turns it off. With ``--decision-log none`` it goes to standard error.
 """
@@ -33,7 +38,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from gateway.engine.decision import Decision
+from gateway.engine.decision import Decision, Outcome
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Failure
 from gateway.review.request import Request, ReviewError, UserInfo
@@ -52,6 +57,16 @@ METADATA_BYTES: Final = 262_144
 
 GROUPS_KEPT: Final = 50
 """Groups of a user; there are rarely more than a dozen."""
+
+
+EXTRA_PREFIX: Final = "authentication.kubernetes.io/"
+"""Of the keys of ``userInfo.extra`` that are logged: the names of a pod, a node, and of a token, which is no secret."""
+
+EXTRA_CHARACTERS: Final = 256
+"""Of a value of them: the name of a pod has 253 at most, and a uid 36."""
+
+EXTRA_KEPT: Final = 10
+"""Keys of them; Kubernetes has five, with one value each."""
 
 
 class _Metadata(Struct, rename="camel"):
@@ -78,7 +93,8 @@ class UnjudgedLog:
 
     def decided(self, decision: Decision) -> None:
         """Log the policies that were ignored, if any, when the answer has left; in the event loop."""
-        if ignored := [call for call in decision.calls if call.failed_open]:
+        ignored = [call for call in decision.calls if call.failed_open]
+        if ignored and decision.outcome is not Outcome.CANCELED:
             asyncio.get_running_loop().call_soon(self._write, decision, ignored)
 
     def _write(self, decision: Decision, ignored: Sequence[InvocationRecord]) -> None:
@@ -149,7 +165,22 @@ def _user(request: Request) -> dict[str, Any]:
         user = request.user_info
     except ReviewError:
         user = UserInfo()
-    return {"username": user.username, "uid": user.uid, "groups": (user.groups or [])[:GROUPS_KEPT]}
+    groups, extra = user.groups or [], user.extra or {}
+    kept = {name: values for name, values in extra.items() if _is_kept(name, values)}
+    kept = dict(list(kept.items())[:EXTRA_KEPT])
+    omitted = [*(["groups"] if len(groups) > GROUPS_KEPT else []), *(["extra"] if len(kept) < len(extra) else [])]
+    return {
+        "username": user.username,
+        "uid": user.uid,
+        "groups": groups[:GROUPS_KEPT],
+        "extra": kept,
+        "omitted": omitted,
+    }
+
+
+def _is_kept(name: str, values: Sequence[str]) -> bool:
+    is_short = len(values) == 1 and max(len(name), len(values[0])) <= EXTRA_CHARACTERS
+    return is_short and name.startswith(EXTRA_PREFIX)
 
 
 def _ignored(call: InvocationRecord) -> dict[str, Any]:

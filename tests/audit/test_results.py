@@ -68,6 +68,21 @@ def test_a_state_is_kept_as_it_is(tmp_path):
     assert file.read() is None
 
 
+def test_a_link_beside_the_state_is_not_written_through(tmp_path):
+    """Who can make files in the directory cannot make the audit overwrite another one, or keep it open."""
+    other = tmp_path / "other"
+    other.write_text("precious")
+    for link in (
+        lambda: (tmp_path / "state.new").symlink_to(other),
+        lambda: (tmp_path / "state.new").hardlink_to(other),
+    ):
+        link()
+        StateFile(tmp_path / "state").write(AuditState(audit="x", started=""))
+        assert other.read_text() == "precious"
+        assert not (tmp_path / "state").is_symlink()
+        assert (tmp_path / "state").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_list_that_begins_again_counts_again():
     """What was counted of it before does not count; other parts do."""
     state = AuditState(audit="x", started="")

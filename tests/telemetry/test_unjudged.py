@@ -32,7 +32,12 @@ def document(decision):
 def test_a_line_has_what_it_takes_to_judge_again():
     """The object, the user, the operation, and the policies that did not judge: not those that did."""
     about = {"metadata": {"name": "p", "uid": "u-1", "generateName": "p-"}, "data": {"password": "hunter2"}}
-    user = {"username": "jane", "uid": "7", "groups": ["a", "b"], "extra": {"token": ["t"]}}
+    user = {
+        "username": "jane",
+        "uid": "7",
+        "groups": ["a", "b"],
+        "extra": {"token": ["hunter2"], "authentication.kubernetes.io/pod-name": ["p-1"]},
+    }
     policies = [ignored(), ignored("b", index=1), ignored("c", index=2)]
     sent = request(about, name="p", userInfo=user)
     decision, _ = decide(policies, {"a": FAILED, "b": Allow(), "c": FAILED}, on=sent)
@@ -46,7 +51,14 @@ def test_a_line_has_what_it_takes_to_judge_again():
         "name": "p",
     }
     assert (found["objectUid"], found["generateName"]) == ("u-1", "p-")
-    assert found["user"] == {"username": "jane", "uid": "7", "groups": ["a", "b"]}
+    pod = {"authentication.kubernetes.io/pod-name": ["p-1"]}
+    assert found["user"] == {
+        "username": "jane",
+        "uid": "7",
+        "groups": ["a", "b"],
+        "extra": pod,
+        "omitted": ["extra"],
+    }
     assert [each["name"].rpartition("/")[2] for each in found["policies"]] == [
         "a.test.example.com",
         "c.test.example.com",
