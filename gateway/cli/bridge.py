@@ -150,7 +150,7 @@ async def _bridge(  # noqa: PLR0913, PLR0917 - the command's parameters
             click.echo(f"{started}; the log reports when it takes calls")
             await working
             return
-        admin = AdminListener(checks=lambda: (Check("queue", made.why or None),), metrics=metrics_page)
+        admin = AdminListener(checks=lambda: (Check("queue", made.why or None),), metrics=metrics_page, events=metrics)
         host, port = await admin.start(*values["admin_listen"])
         printed = f"[{host}]" if ":" in host else host
         click.echo(f"{started}; http://{printed}:{port}/readyz reports when it takes calls")

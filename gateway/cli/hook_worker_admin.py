@@ -41,7 +41,7 @@ async def _listener(address: Address, metrics: Metrics, cluster: HookCluster | N
             cluster.snapshots.observe(metrics)
         return await metrics.written(openmetrics=openmetrics)
 
-    admin = AdminListener(checks=checks, metrics=metrics_page)
+    admin = AdminListener(checks=checks, metrics=metrics_page, events=metrics)
     try:
         await admin.start(*address)
     except ListenError as error:

@@ -30,7 +30,9 @@ from gateway.serving.limits import Limits
 from gateway.serving.liveness import HEARTBEAT_SECONDS, Heartbeat, LivenessThread, liveness
 from gateway.serving.metrics_page import PATH as METRICS
 from gateway.serving.metrics_page import MetricsPage, WrittenMetrics
+from gateway.serving.refusal_log import AdminRefusals
 from gateway.serving.refusals import SERVER, Refusal, Refused, answer, quote
+from gateway.telemetry.events import Events, NoEvents
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -68,7 +70,10 @@ _OPEN: Final = ("/livez", "/readyz", METRICS)
 
 
 class AdminListener:
-    """Serves health, metrics and guarded pages, by their paths. It serves no reviews."""
+    """Serves health, metrics and guarded pages, by their paths. It serves no reviews.
+
+    ``events`` counts what is refused.
+    """
 
     def __init__(  # noqa: PLR0913 - all by name
         self,
@@ -80,6 +85,7 @@ class AdminListener:
         dashboard: Callable[[], Dashboard] | None = None,
         access: AdminAccess | None = None,
         limits: Limits | None = None,
+        events: Events | None = None,
     ) -> None:
         self._checks = checks
         self._warnings = warnings
@@ -89,7 +95,8 @@ class AdminListener:
         self._access = access or AdminAccess()
         self._health = {"/livez": self._livez, "/readyz": self._readyz}
         self._limits = limits or Limits()
-        self._metrics = MetricsPage(metrics, self._limits)
+        self._refusals = AdminRefusals(events or NoEvents())
+        self._metrics = MetricsPage(metrics, self._limits, events)
         self._connections: Connections | None = None
         self._heartbeat = Heartbeat()
         self._heartbeat_timer: asyncio.Handle | None = None
@@ -110,7 +117,7 @@ class AdminListener:
         ``source``: gives connections of the parent process instead, which checks who may call, and may call
         ``parent_pages``, too.
         """
-        self._connections = Connections(self._handle, limits=self._limits, note=_note)
+        self._connections = Connections(self._handle, limits=self._limits, note=self._refusals)
         if source is not None:
             self._access, self._source = ParentAccess(), source
             self._pages = {**self._pages, **parent_pages}
@@ -183,9 +190,11 @@ class AdminListener:
             return await guarded(request)
         if path not in _OPEN:
             known = [*_OPEN, *self._pages, *([] if self._make_dashboard is None else [f"{DASHBOARD}/"])]
-            return answer(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(known)}")
+            raise Refused(Refusal.PATH, f"nothing at {quote(path)}; there are {', '.join(known)}")
         if request.method not in {"GET", "HEAD"}:
-            return answer(Refusal.METHOD, f"{quote(request.method)} is not for {path}; GET it", allow="GET, HEAD")
+            text = f"{quote(request.method)} is not for {path}; GET it"
+            cast("Connection", request.protocol).refused(Refusal.METHOD, text)
+            return answer(Refusal.METHOD, text, allow="GET, HEAD")
         if path == METRICS:
             return await self._metrics(request)
         return self._health[path](verbose="verbose" in request.rel_url.query)
@@ -219,7 +228,3 @@ def _page(status: int, body: bytes, content_type: str = "text/plain; charset=utf
     # A cached response would report outdated readiness.
     headers = {"Content-Type": content_type, "Cache-Control": "no-store", "Server": SERVER}
     return web.Response(status=status, body=body, headers=headers)
-
-
-def _note(refusal: Refusal, *, peer: str, why: str) -> None:
-    _LOG.warning("a request to the admin listener was refused", refusal=refusal.value, peer=peer, why=why)

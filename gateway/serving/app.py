@@ -183,6 +183,7 @@ class Gateway:
             dashboard=self._make_dashboard,
             access=self._access.admin,
             limits=settings.limits,
+            events=self.metrics,
         )
 
     def _review_handler(self, consumers: Sequence[DecisionObserver]) -> ReviewHandler:

@@ -44,6 +44,7 @@ from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
 from gateway.serving.oversized import envelope
 from gateway.serving.plans import Target
+from gateway.serving.refusal_log import RefusalLog
 from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
 from gateway.serving.route_table import RouteTable, is_healthy, parent, passed_on, requested, require_review, unknown
 from gateway.serving.tenants import tenant_of
@@ -133,6 +134,7 @@ class HttpServer:
         self._limits = limits or Limits()
         self._events = events or NoEvents()
         self._draining = False
+        self._refusals = RefusalLog("a request was refused")
         self.load = Load()
         self._bodies = BodyReader(self._limits, self.load)
         self._control = FlowControl(self._limits, self._events)
@@ -330,7 +332,7 @@ class HttpServer:
         return web.Response(body=body, headers={"Content-Type": "application/json", "Server": SERVER})
 
     def _note(self, refusal: Refusal, *, peer: str, why: str) -> None:
-        _LOG.warning("a request was refused", refusal=refusal.value, peer=peer, why=why)
+        self._refusals.write(refusal.value, peer=peer, why=why)
         self._events.count(HTTP_REQUESTS_REJECTED, refusal)
         limit = _LIMIT_OF.get(refusal)
         if limit is not None:

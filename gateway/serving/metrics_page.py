@@ -11,6 +11,8 @@ from typing import Final, Protocol
 from gateway.serving import web
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import SERVER, line
+from gateway.telemetry.events import Events, NoEvents
+from gateway.telemetry.table import LIMIT_HITS
 
 PATH: Final = "/metrics"
 
@@ -29,14 +31,16 @@ class WrittenMetrics(Protocol):
 class MetricsPage:
     """Answers requests for metrics."""
 
-    def __init__(self, metrics: WrittenMetrics, limits: Limits) -> None:
+    def __init__(self, metrics: WrittenMetrics, limits: Limits, events: Events | None = None) -> None:
         self._metrics = metrics
+        self._events = events or NoEvents()
         self._most = limits.scrapes
         self._open = 0
 
     async def __call__(self, request: web.BaseRequest) -> web.Response:
         """The answer, already written if it has metrics."""
         if self._open >= self._most:
+            self._events.count(LIMIT_HITS, "scrapes")
             text = f"{self._open} answers with metrics are being written, which is the limit; try again"
             return _page(503, "text/plain; charset=utf-8", line(text))
         self._open += 1

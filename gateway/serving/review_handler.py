@@ -26,7 +26,15 @@ from gateway.engine.verdicts import Failure
 from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
-from gateway.review.request import LIGHT_VALUES, Request, ReviewError, TooManyValuesError, decode, is_light
+from gateway.review.request import (
+    LIGHT_VALUES,
+    Request,
+    ReviewError,
+    TooDeepError,
+    TooManyValuesError,
+    decode,
+    is_light,
+)
 from gateway.review.response import Response, Status, encode
 from gateway.serving.body import TooLarge
 from gateway.serving.driver import Driver
@@ -36,10 +44,17 @@ from gateway.serving.limits import Limits
 from gateway.serving.loaded_configuration import Configurations, LoadedConfiguration
 from gateway.serving.outdated_calls import OutdatedCalls
 from gateway.serving.plans import Target
+from gateway.serving.refusal_log import RefusalLog
 from gateway.serving.refusals import line
 from gateway.serving.route_table import no_entry
 from gateway.telemetry.events import Events
-from gateway.telemetry.table import ENTRY_REVIEWS, HTTP_REQUESTS_REJECTED, NOT_A_REVIEW, REVIEWS_CANCELED
+from gateway.telemetry.table import (
+    ENTRY_REVIEWS,
+    HTTP_REQUESTS_REJECTED,
+    LIMIT_HITS,
+    NOT_A_REVIEW,
+    REVIEWS_CANCELED,
+)
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -96,6 +111,8 @@ class ReviewHandler:
         self._prefetch = prefetch
         self._open_warnings = FailOpenWarnings()
         self._drivers: set[Driver] = set()
+        self._refusals = RefusalLog("a request is no AdmissionReview")
+        self._unreadable = RefusalLog("a request cannot be read")
 
     def break_off(self, why: str) -> None:
         """Decide all reviews in flight now: each policy without a verdict fails, and its failurePolicy applies."""
@@ -153,7 +170,7 @@ class ReviewHandler:
             decision.ledger.encoded = monotonic()
         except ReviewError as error:
             # A part that is decoded late cannot be read. The uid is known by now, so the answer is a review.
-            _LOG.warning("a request cannot be read", uid=request.uid, entry=target.entry, error=str(error))
+            self._unreadable.write(NOT_A_REVIEW, uid=request.uid, entry=target.entry, error=str(error))
             self._events.count(HTTP_REQUESTS_REJECTED, NOT_A_REVIEW)
             return HttpReply(status=200, body=refusal(request.uid, request.api_version, 400, str(error)))
         except asyncio.CancelledError:
@@ -223,8 +240,10 @@ class ReviewHandler:
         )
 
     def _refuse(self, error: ReviewError) -> HttpReply:
-        _LOG.warning("a request is no AdmissionReview", error=str(error))
+        self._refusals.write(NOT_A_REVIEW, error=str(error))
         self._events.count(HTTP_REQUESTS_REJECTED, NOT_A_REVIEW)
+        if isinstance(error, TooDeepError):
+            self._events.count(LIMIT_HITS, "depth")
         return HttpReply(status=400, body=line(str(error)), content_type="text/plain; charset=utf-8")
 
     def _notify(self, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:

@@ -47,6 +47,7 @@ LIMITS: Final = (
     "body_bytes_in_flight",
     DIFFERENCE_STEPS,
     "connections",
+    "depth",
     "field_bytes",
     "handshakes",
     FORMER_ENTRY_POLICIES,
@@ -55,6 +56,7 @@ LIMITS: Final = (
     PATCH_WORK,
     "readable_values",
     "reviews_in_flight",
+    "scrapes",
     "values_in_flight",
     "wait_seconds",
     "write_seconds",
@@ -323,6 +325,11 @@ HOOK_PROCESSES: Final = _gauge("hook_processes", "Running processes of a hook.",
 HTTP_REQUESTS_REJECTED: Final = _counter(
     "http_requests_rejected_total", "Requests rejected without a review.", reason=REFUSALS
 )
+ADMIN_REQUESTS_REJECTED: Final = _counter(
+    "admin_requests_rejected_total",
+    "Requests to the admin listener that were refused, and connections that ended at one of its limits.",
+    reason=REFUSALS,
+)
 LIMIT_HITS: Final = _counter(
     "limit_hits_total", "Times that a limit was reached.", limit=(*LIMITS, *LIMIT_OF.values()), starts=_first_limits
 )
@@ -501,6 +508,7 @@ GATEWAY: Final = (
     QUEUE_OLDEST_SECONDS,
     HOOK_PROCESSES,
     HTTP_REQUESTS_REJECTED,
+    ADMIN_REQUESTS_REJECTED,
     LIMIT_HITS,
     REVIEWS_CANCELED,
     REVIEWS_IN_FLIGHT,
@@ -599,6 +607,7 @@ BRIDGE: Final = (
     BRIDGE_CONSUMING,
     LOG_LINES_DROPPED,
     TRACE_SPANS,
+    ADMIN_REQUESTS_REJECTED,
     *PROCESS,
 )
 """Of a bridge, which is a process of its own: under BRIDGE_PREFIX, and without the label ``worker``, of which it has
@@ -632,6 +641,7 @@ HOOK_WORKER: Final = (
     SNAPSHOT_OBJECTS,
     SNAPSHOT_BYTES,
     TRACE_SPANS,
+    ADMIN_REQUESTS_REJECTED,
     *PROCESS,
 )
 """Of a ``hook-worker``: under HOOK_WORKER_PREFIX. Those of snapshots exist in a cluster."""

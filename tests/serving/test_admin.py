@@ -11,7 +11,9 @@ from gateway.serving.acceptor import ListenError
 from gateway.serving.admin import AdminListener, Check
 from gateway.serving.limits import Limits
 from gateway.serving.purge import PurgePage
+from gateway.serving.refusals import Refusal
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.table import ADMIN_REQUESTS_REJECTED, HTTP_REQUESTS_REJECTED
 from tests.world import policy
 
 CACHE = Cache(ttl=60)
@@ -30,12 +32,14 @@ class Admin:
             policy("b", cache=CACHE),
         ]
         self.purged = []
+        self.events = Metrics()
         self.counted = True
         self.listener = AdminListener(
             checks=self.checks,
             metrics=self.metrics,
             pages={"/purge": PurgePage(lambda: self.cached, self.purge, lambda: "Redis is full")},
             limits=Limits(shutdown_seconds=0.05),
+            events=self.events,
         )
         self.address = loop.run(self.listener.start("127.0.0.1", 0))
 
@@ -243,6 +247,41 @@ def test_tls_on_the_plain_port_is_answered_and_logged_once(admin, logs):
         assert client.recv(1000).startswith(b"HTTP/1.0 400 Bad Request")
     assert len(logs) == 1
     assert "exc_info" not in logs[0]
+
+
+def test_what_is_refused_is_counted(admin, logs):
+    """By reason, and apart from the reviews' listener: each is a line of the log, too."""
+    assert [admin.get(path, method)[0] for path, method in (("/x", "GET"), ("/y", "GET"), ("/livez", "POST"))] == [
+        404,
+        404,
+        405,
+    ]
+    assert admin.get(f"/purge?policy={A}", "POST", headers={"Origin": "http://x"})[0] == 403
+    with socket.create_connection(admin.address, timeout=20) as client:
+        client.sendall(b"nonsense\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.0 400 ")
+    counted = {reason: admin.events.value(ADMIN_REQUESTS_REJECTED, reason) for reason in Refusal}
+    assert {reason: number for reason, number in counted.items() if number} == {
+        Refusal.PATH: 2,
+        Refusal.METHOD: 1,
+        Refusal.FORBIDDEN: 1,
+        Refusal.MALFORMED: 1,
+    }
+    assert len(logs) == 5
+    assert not any(admin.events.value(HTTP_REQUESTS_REJECTED, reason) for reason in Refusal)
+
+
+def test_a_flood_is_a_few_lines(admin, logs):
+    """And counted whole."""
+    with socket.create_connection(admin.address, timeout=20) as client:
+        client.sendall(b"GET /nope HTTP/1.1\r\nHost: localhost\r\n\r\n" * 500)
+        received = b""
+        while received.count(b"HTTP/1.1 404") < 500:
+            received += client.recv(65536)
+    assert admin.events.value(ADMIN_REQUESTS_REJECTED, Refusal.PATH) == 500
+    # Ten a second, and what was left out: the requests may take some seconds on a busy machine.
+    assert sum(line.get("left_out", 1) for line in logs) <= 500
+    assert len(logs) < 250
 
 
 def test_a_taken_port_is_the_operators_to_solve(loop, admin):

@@ -11,6 +11,7 @@ from gateway.serving.admin import AdminListener
 from gateway.serving.limits import Limits
 from gateway.serving.metrics_page import prefers_openmetrics
 from gateway.telemetry.metrics import OPENMETRICS, TEXT, Metrics
+from gateway.telemetry.table import LIMIT_HITS
 
 PROMETHEUS_2 = (
     "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
@@ -57,7 +58,9 @@ class Scraped:
 
     def __init__(self, loop, metrics, **limits):
         self._loop = loop
-        self._listener = AdminListener(checks=dict, metrics=metrics, limits=Limits(scrapes=SCRAPES, **limits))
+        self.events = Metrics()
+        limits = Limits(scrapes=SCRAPES, **limits)
+        self._listener = AdminListener(checks=dict, metrics=metrics, limits=limits, events=self.events)
         self.address = loop.run(self._listener.start("127.0.0.1", 0))
 
     def get(self, path="/metrics", **headers):
@@ -123,6 +126,7 @@ def test_answers_that_are_not_read_are_bounded(scraped):
         503,
         b"admission-gateway: 2 answers with metrics are being written, which is the limit; try again\n",
     )
+    assert listening.events.value(LIMIT_HITS, "scrapes") == 1
     assert listening.get("/livez")[0] == 200
     clients.pop().close()
     while listening.get()[0] == 503:

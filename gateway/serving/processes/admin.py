@@ -17,7 +17,9 @@ from gateway.serving.metrics_page import PATH as METRICS
 from gateway.serving.metrics_page import MetricsPage
 from gateway.serving.processes.pages import PROCESS, Pages
 from gateway.serving.purge import PATH as PURGE
+from gateway.serving.refusal_log import AdminRefusals
 from gateway.serving.refusals import Refusal, Refused, answer, quote
+from gateway.telemetry.events import Events, NoEvents
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -35,23 +37,25 @@ class PodAdminListener:
         pages: answer.
         access: who may call those that are not open to all.
         limits: of the connections.
+        events: counts what is refused.
     """
 
-    def __init__(self, pages: Pages, access: AdminAccess, limits: Limits) -> None:
+    def __init__(self, pages: Pages, access: AdminAccess, limits: Limits, events: Events | None = None) -> None:
         self._pages = pages
         self._access = access
         self._limits = limits
         self._open: dict[str, _Page] = {
             "/livez": pages.livez,
             "/readyz": pages.readyz,
-            METRICS: MetricsPage(pages.metrics, limits),
+            METRICS: MetricsPage(pages.metrics, limits, events),
         }
+        self._refusals = AdminRefusals(events or NoEvents())
         self._connections: Connections | None = None
         self._servers: list[asyncio.Server] = []
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 selects a free port. Returns host and port of the listener. Raises ListenError."""
-        self._connections = Connections(self._handle, limits=self._limits, note=_note)
+        self._connections = Connections(self._handle, limits=self._limits, note=self._refusals)
         loop = asyncio.get_running_loop()
         sockets = await listening_sockets(host, port, self._limits.backlog)
         name = sockets[0].getsockname()
@@ -92,6 +96,7 @@ class PodAdminListener:
             return await self._pages.purge(request)
         if request.method not in {"GET", "HEAD"}:
             text = f"{quote(request.method)} is not for {quote(path)}; GET it"
+            cast("Connection", request.protocol).refused(Refusal.METHOD, text)
             return answer(Refusal.METHOD, text, allow="GET, HEAD")
         if one is not None:
             return await self._pages.process(request, one[1], target.raw_path_qs)
@@ -107,7 +112,3 @@ class PodAdminListener:
             known = ", ".join((*self._open, PURGE, EXPLAIN, f"{DASHBOARD}/", f"{PROCESS}N/"))
             raise Refused(Refusal.PATH, f"nothing at {quote(path)}; there are {known}")
         return page
-
-
-def _note(refusal: Refusal, *, peer: str, why: str) -> None:
-    _LOG.warning("a request to the admin listener was refused", refusal=refusal.value, peer=peer, why=why)

@@ -11,7 +11,16 @@ from gateway.serving.processes.requests import Unanswered, request
 from gateway.telemetry.events import Metric
 from gateway.telemetry.merged import Families, merged, parsed, still_configured, with_ended
 from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.table import CLUSTER, GATEWAY, PROCESSES, PROCESSES_SERVING, REDIS, WEBHOOK_PROBE
+from gateway.telemetry.table import (
+    ADMIN_REQUESTS_REJECTED,
+    CLUSTER,
+    GATEWAY,
+    LIMIT_HITS,
+    PROCESSES,
+    PROCESSES_SERVING,
+    REDIS,
+    WEBHOOK_PROBE,
+)
 
 REFRESH_SECONDS: Final = 10.0
 """How often the counts of all processes are read, besides each scrape. What a process counts after that is lost if it
@@ -28,7 +37,7 @@ class PodMetrics:
     """The last values of each process. ``own`` has those of the parent."""
 
     def __init__(self) -> None:
-        self.own = Metrics(PROCESSES)
+        self.own = Metrics((*PROCESSES, ADMIN_REQUESTS_REJECTED, LIMIT_HITS))
         self._last: dict[Member, Families] = {}
         self._retired: Families = {}
 

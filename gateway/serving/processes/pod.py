@@ -85,7 +85,7 @@ class Pod:
             has_redis=bool(settings.redis),
             heartbeat_seconds=settings.limits.heartbeat_seconds,
         )
-        self._admin = PodAdminListener(pages, AdminAccess(file), settings.limits)
+        self._admin = PodAdminListener(pages, AdminAccess(file), settings.limits, self._metrics.own)
 
     async def start(self) -> tuple[Address, Address]:
         """Start everything.
