@@ -1,16 +1,19 @@
 """A whole gateway without sockets, processes or waiting: its own parts from the bytes of a connection to a worker's
 channel, in a time that the test sets.
 
-Real are HTTP, the review handler, engine, driver, cache, configurations and their switch, descriptions and plans.
-Replaced are the clock (``VirtualLoop``), TLS and TCP (``ClientTransport``), and the workers (``ScriptedWorker``), which
-come in where hooks do: ``spec.hook.path`` is their name.
+Real are HTTP, the review handler, engine, driver, cache, configurations and their switch, descriptions and plans, the
+metrics, and the log of what is admitted unjudged. Replaced are the clocks (``VirtualLoop``), TLS and TCP
+(``ClientTransport``), Redis (``ScriptedRedis``), the thread that writes logs (``UnjudgedLines``), and the workers
+(``ScriptedWorker``), which come in where hooks do: ``spec.hook.path`` is their name.
 """
 
 import asyncio
 import contextlib
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import structlog
@@ -18,31 +21,37 @@ import structlog
 from gateway.caching.cache import VerdictCache
 from gateway.caching.caller import CachingCaller
 from gateway.caching.limits import CacheLimits
+from gateway.caching.memory import Memory
 from gateway.policies.configuration import load
 from gateway.policies.decoding.texts import SourceText
 from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.connection import Connections
 from gateway.serving.http_server import HttpServer
 from gateway.serving.limits import Limits
-from gateway.serving.review_handler import ReviewHandler, refusal
+from gateway.serving.review_handler import ReviewHandler
 from gateway.serving.route_table import RouteTable
-from gateway.telemetry.events import NoEvents
+from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.unjudged import UnjudgedLog
 from gateway.transports.limits import TransportLimits
 from gateway.transports.transport_config import TransportConfig
 from tests.virtual.loop import VirtualLoop, clocks
+from tests.virtual.redis import ScriptedRedis
 from tests.virtual.worker import ScriptedWorker
 
 
 class ClientTransport(asyncio.Transport):
-    """What a client has sent and received on one connection."""
+    """What a client has sent and received on one connection. ``order`` numbers the answers to all clients."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, protocol: Any) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, protocol: Any, order: Iterator[int]) -> None:
         super().__init__()
         self._loop = loop
+        self._order = order
         self._protocol = protocol
         self._is_paused = False
         self._unread: list[bytes] = []
         self.received = bytearray()
+        self.answered: tuple[float, int] | None = None
+        """When the first byte of an answer came, and the how manieth answer to any client this was."""
         self.closed = False
 
     def get_extra_info(self, name, default=None):
@@ -63,6 +72,7 @@ class ClientTransport(asyncio.Transport):
 
     def write(self, data):
         if not self.closed:
+            self.answered = self.answered or (self._loop.time(), next(self._order))
             self.received += data
 
     def writelines(self, list_of_data):
@@ -113,6 +123,21 @@ class Errors:
         return handler
 
 
+class UnjudgedLines:
+    """The writer of an UnjudgedLog: what it has put, by the review's uid."""
+
+    def __init__(self):
+        self.by_uid: dict[str, list[dict[str, Any]]] = {}
+
+    def put(self, line: bytes, *, reserved: bool) -> None:
+        assert reserved, "such a line may not be dropped before others"
+        document = json.loads(line)
+        self.by_uid.setdefault(document["uid"], []).append(document)
+
+    def drop(self, reason: object) -> None:
+        raise AssertionError(f"a line was dropped: {reason}")
+
+
 @contextlib.contextmanager
 def capturing(errors: Errors) -> Iterator[None]:
     """While what is logged goes to ``errors``."""
@@ -131,7 +156,8 @@ def capturing(errors: Errors) -> Iterator[None]:
 class VirtualGateway:
     """A started gateway. Use it as a context: it ends all that it has begun.
 
-    ``policies`` is the YAML of its configuration, ``workers`` makes the worker of each name.
+    ``policies`` is the YAML of its configuration, ``workers`` makes the worker of each name. ``has_redis``: ``redis``
+    is the second level of its cache.
     """
 
     policies: str
@@ -140,12 +166,16 @@ class VirtualGateway:
     cache_limits: CacheLimits = field(default_factory=CacheLimits)
     transport_limits: TransportLimits = field(default_factory=TransportLimits)
     worker_startup_timeout: float = 10.0
+    has_redis: bool = False
 
     def __post_init__(self):
         self.loop = VirtualLoop()
         self.errors = Errors()
         self.worker: dict[str, ScriptedWorker] = {}
-        self.replies: list[tuple[bytes, Any]] = []
+        self.metrics = Metrics()
+        self.unjudged = UnjudgedLines()
+        self.redis = ScriptedRedis(self.loop.time)
+        self._order = count()
         self.report: list[str] = []
         self._ends = contextlib.ExitStack()
 
@@ -162,22 +192,36 @@ class VirtualGateway:
         self._ends.close()
 
     async def _start(self):
-        self.cache = VerdictCache(self.cache_limits, now=self.loop.seconds_since_1970)
+        wall = self.loop.seconds_since_1970
+        store = self.redis.store(self.cache_limits, self.metrics, wall) if self.has_redis else None
+        self.cache = VerdictCache(self.cache_limits, self.metrics, store, now=wall)
+        await self.cache.start()
         self.switch = ConfigurationSwitch(
             self.configuration(self.policies),
             (),
             limits=self.transport_limits,
             wait_seconds=self.worker_startup_timeout,
-            report=_Report(self.report),
+            report=_Report(self.report, self.metrics),
+            worker_events=self.metrics,
             caching=lambda workers: CachingCaller(workers, self.cache),
             transport_config=TransportConfig(hooks=self._channel),
         )
         await self.switch.start()
-        self.handler = ReviewHandler(self.switch, events=NoEvents())
+        consumers = (self.metrics, UnjudgedLog(self.unjudged))
+        self.handler = ReviewHandler(self.switch, events=self.metrics, consumers=consumers)
         self.routes = RouteTable(self.switch)
         self.routes.not_ready = None
-        self.server = HttpServer(judge=self.handler, refuse=refusal, routes=self.routes, limits=self.limits)
+        self.server = HttpServer(
+            judge=self.handler,
+            refuse=self._refuse,
+            routes=self.routes,
+            limits=self.limits,
+            events=self.metrics,
+        )
         self.connections = Connections(self.server._handle, limits=self.limits, note=self.server._note)
+
+    def _refuse(self, review: Any) -> bytes:
+        return self.handler.refuse(review)
 
     async def _stop(self):
         await self.connections.close()
@@ -210,10 +254,14 @@ class VirtualGateway:
             self.loop.run_for(1.0)
         raise AssertionError("it never ends")
 
+    def forget_memory(self) -> None:
+        """Empty the cache in memory, as of a process that has just started; what is in Redis stays."""
+        self.cache._memory = Memory(self.cache_limits.memory_bytes, self.metrics)
+
     def connect(self) -> ClientTransport:
         """A client connects."""
         protocol = self.connections()
-        transport = ClientTransport(self.loop, protocol)
+        transport = ClientTransport(self.loop, protocol, self._order)
         self.loop.call_soon(protocol.connection_made, transport)
         self.loop.run_until_idle()
         return transport
@@ -227,11 +275,12 @@ class VirtualGateway:
 class _Report:
     """Receives the reports of the configuration switch."""
 
-    def __init__(self, events: list[str]) -> None:
+    def __init__(self, events: list[str], metrics: Metrics) -> None:
         self._events = events
+        self._metrics = metrics
 
     def availability(self, configuration: Any) -> None:
-        del configuration
+        self._metrics.know(configuration.policies(), configuration.entry_names())
 
     def adopted(self, generation: Any) -> None:
         del generation
@@ -260,8 +309,6 @@ spec: {{hook: {{path: /virtual/{name}}}}}
 
 def policies_yaml(kind: str, policies: list[Mapping[str, Any]]) -> str:
     """A configuration of these policies; JSON is YAML."""
-    import json  # noqa: PLC0415
-
     return f"""
 ---
 apiVersion: admission-gateway.dev/v1alpha1

@@ -6,8 +6,11 @@ it must have an outcome that is permitted (``Model.why_not``):
 
 * A token is a verdict that the policy's worker gave: in a call of this very review, or, if the policy has a cache, in
   an earlier one that is not older than its ttl (than staleIfError, if the worker cannot judge now), was not purged, and
-  was given by the version that the worker has now, for the same settings and the same label.
-* A failure is permitted only while the worker cannot judge, or the policy cannot be called as it is configured.
+  was given by the version that the worker has now, for the same settings and the same label. The cache goes by the
+  clock of the wall, calls in progress by the other one: a verdict may be as old as either says.
+* A failure is permitted only while the worker cannot judge, or the policy cannot be called as it is configured. That
+  the budget is exhausted is one only at its end, and only if a policy of the review had that reason before it.
+* A failure that is ignored makes a warning, unless there was one about this policy within a minute (``Warnings``).
 
 The request is allowed exactly if no policy that is enforced has denied it, or failed under failurePolicy Fail.
 """
@@ -24,6 +27,10 @@ POLICY_SECONDS = 1.0
 CALL_SECONDS = 10.0
 """Longer than any call is open, whoever shares it."""
 
+WARNING_SECONDS = 60.0
+"""The shortest time between two warnings that a policy was ignored."""
+
+BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
 VALIDATING, MUTATING = "validate", "mutate"
 
 
@@ -85,9 +92,10 @@ class Token:
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """A call that a worker has got: when, for which review, and the verdict that it makes of it."""
+    """A call that a worker has got: when, by both clocks, for which review, and the verdict that it makes of it."""
 
     at: float
+    wall: float
     uid: str
     token: Token
 
@@ -138,14 +146,18 @@ class Answered:
     since: int
     """The number of moments before it was sent, but for the last of them."""
 
-    purged: Mapping[str, float]
-    """When each policy was purged last, before it was sent."""
+    purged: Mapping[str, tuple[float, float]]
+    """When each policy was purged last, before it was sent: by both clocks, the latest that each of them was."""
+
+    is_late: bool
+    """Whether the answer came at the end of the budget."""
 
     allowed: bool
     code: int
     message: str
     tokens: Mapping[str, str]
     failed: Mapping[str, str]
+    failed_open: Mapping[str, str]
     labels: Mapping[str, str]
     """Of the object after the patch, written by policies."""
 
@@ -155,16 +167,19 @@ class Model:
     """See above."""
 
     now: Callable[[], float]
+    wall: Callable[[], float]
     configured: tuple[PolicySpec, ...] = ()
     moments: list[Moment] = field(default_factory=list)
     given: list[Given] = field(default_factory=list)
-    purged: dict[str, float] = field(default_factory=dict)
+    purged: dict[str, tuple[float, float]] = field(default_factory=dict)
+    offsets: list[tuple[float, float]] = field(default_factory=list)
 
     # ----------------------------------------------------------------------------------- what happens
 
     def start(self, workers: Mapping[str, WorkerState], configured: tuple[PolicySpec, ...]) -> None:
         """The first configuration is in force; all workers are there."""
         self.moments = [Moment(at=self.now(), policies=(), workers=workers)]
+        self.clock_was_set()
         self.reload(configured)
 
     def reload(self, configured: tuple[PolicySpec, ...]) -> None:
@@ -183,6 +198,15 @@ class Model:
         policies = tuple(self._in_force(spec, before.get(spec.name)) for spec in self.configured)
         if policies != self.moments[-1].policies:
             self._add(policies=policies)
+
+    def clock_was_set(self) -> None:
+        """The clock of the wall shows another time from now on."""
+        self.offsets.append((self.now(), self.wall() - self.now()))
+
+    def purge(self, names: list[str]) -> None:
+        """These policies were purged."""
+        now, wall = self.now(), self.wall()
+        self.purged |= {name: (now, max(wall, self.purged.get(name, (0.0, 0.0))[1])) for name in names}
 
     def _in_force(self, spec: PolicySpec, before: PolicySpec | None) -> InForce:
         is_described = bool(self.moments[-1].workers[spec.worker].versions) or (
@@ -229,10 +253,17 @@ class Model:
                 elif not token.denies and spec.mode == "enforce":
                     labels[spec.name] = text
             elif reason is not None:
-                if not self._may_fail(each, answer):
+                if reason == BUDGET_EXHAUSTED:
+                    if not answer.is_late:
+                        yield f"{spec.name} failed ({reason}), and there was time left"
+                    elif not any(self._may_fail(one, answer) for one in policies):
+                        yield f"{spec.name} failed ({reason}), and all workers could judge"
+                elif not self._may_fail(each, answer):
                     yield f"{spec.name} failed ({reason}), and its worker could judge"
                 if spec.fails_closed and spec.mode == "enforce":
                     refusing.append(spec.name)
+                if (spec.name in answer.failed_open) == (spec.fails_closed or spec.mode != "enforce"):
+                    yield f"{spec.name} failed, and the annotation is that of the other failurePolicy"
             elif answer.allowed:
                 yield f"{spec.name} has no outcome"
         if answer.allowed == bool(refusing):
@@ -263,8 +294,22 @@ class Model:
         ):
             return "the worker has another version"
         longest = spec.ttl + (spec.stale if self._may_fail(each, answer) else 0.0)
-        since = max(answer.sent - longest, answer.purged.get(spec.name, 0.0))
-        return "" if any(one.at >= since - 1e-3 for one in given) else f"it was said before {since}"
+        now, wall = answer.purged.get(spec.name, (0.0, 0.0))
+        since = [(answer.sent - longest, answer.sent + offset - longest) for offset in self._offsets(answer.sent)]
+        return (
+            ""
+            if any(self._is_after(one, *oldest) for oldest in since for one in given if self._is_after(one, now, wall))
+            else f"it was said before {max(answer.sent - longest, now)}"
+        )
+
+    def _is_after(self, one: Given, at: float, wall: float) -> bool:
+        """Whether a call is not older than these times, by one of the clocks."""
+        return one.at >= at - 1e-3 or one.wall >= wall - 1e-3
+
+    def _offsets(self, since: float) -> list[float]:
+        """What the clock of the wall was ahead by, from a moment on."""
+        first = max(number for number, (at, _) in enumerate(self.offsets) if at <= since)
+        return [offset for _, offset in self.offsets[first:]]
 
     def _may_fail(self, each: InForce, answer: Answered) -> bool:
         """Whether it cannot be called, or its worker did not judge, now or while a shared call was open."""
@@ -273,3 +318,29 @@ class Model:
             first -= 1
         seen = self.moments[first:]
         return not each.callable or any(not moment.workers[each.spec.worker].can_judge for moment in seen)
+
+
+@dataclass(kw_only=True)
+class Warnings:
+    """When a user was last warned that a policy was ignored, by its name."""
+
+    last: dict[str, float] = field(default_factory=dict)
+
+    def why_not(self, ignored: Mapping[str, str], warned: Mapping[str, str], now: float) -> str:
+        """Why the warnings of an answer are wrong; "" if they are right. Answers are given in their order.
+
+        ``ignored`` has the reason codes of the policies that were ignored, ``warned`` the texts of the warnings.
+        """
+        if not warned.keys() <= ignored.keys():
+            return f"a warning about {sorted(warned.keys() - ignored.keys())}, which did not fail open"
+        for name, reason in ignored.items():
+            ago = now - self.last.get(name, float("-inf"))
+            if name in warned:
+                if reason not in warned[name]:
+                    return f"the warning about {name} does not say {reason}"
+                if ago < WARNING_SECONDS - 1e-3:
+                    return f"two warnings about {name} within {ago} s"
+                self.last[name] = now
+            elif ago >= WARNING_SECONDS:
+                return f"no warning about {name}, the last was {ago} s ago"
+        return ""
