@@ -32,6 +32,7 @@ NPM: Final = ("workers/node/package-lock.json", "tests/browser/package-lock.json
 
 GO: Final = (
     "workers/go/go.mod",
+    "workers/go/examples/exporting/go.mod",
     "workers/go/examples/typed/go.mod",
     "deploy/demo/collector/go.mod",
     "deploy/demo/prometheus/go.mod",
@@ -42,7 +43,12 @@ GO: Final = (
     "tests/webhooks/agnhost/go.mod",
 )
 
-MAVEN: Final = ("workers/java/pom.xml", "workers/java/sdk/pom.xml", "workers/java/samples/pom.xml")
+MAVEN: Final = (
+    "workers/java/pom.xml",
+    "workers/java/sdk/pom.xml",
+    "workers/java/samples/pom.xml",
+    "workers/java/exporting/pom.xml",
+)
 
 CARGO: Final = ("workers/rust/Cargo.toml", "workers/rust/samples/Cargo.toml", "workers/rust/generator/Cargo.toml")
 
@@ -51,9 +57,9 @@ VENDORED: Final = ("NOTICE",)
 LOCKS: Final = (*REQUIREMENTS, *NPM, *GO, *MAVEN, *CARGO, *VENDORED)
 
 SHIPPED: Final = frozenset(
-    {"requirements/run.txt", "workers/node/package-lock.json", "workers/go/go.mod", *CARGO[:2], *VENDORED}
+    {"requirements/run.txt", "workers/node/package-lock.json", "workers/go/go.mod", *MAVEN[:3], *CARGO[:2], *VENDORED}
 )
-"""The locks of what runs in an image of the gateway or of a sample worker; Maven's say it by scope."""
+"""The locks of what runs in an image of the gateway or of a sample worker."""
 
 OURS: Final = "dev.admission-gateway"
 
@@ -124,7 +130,7 @@ def _maven(root: Path, lock: str) -> Iterator[Package]:
             group = element.findtext(f"{_POM}groupId", "org.apache.maven.plugins")
             name, version = element.findtext(f"{_POM}artifactId", ""), element.findtext(f"{_POM}version")
             if version is not None and group != OURS:
-                shipped = kind == "dependency" and "junit" not in group
+                shipped = kind == "dependency" and "junit" not in group and element.findtext(f"{_POM}scope") != "test"
                 exact = re.sub(r"\$\{([\w.]+)\}", lambda match: properties[match[1]], version)
                 yield _package("maven", f"{group}/{name}", exact, lock, is_shipped=shipped)
 
@@ -147,5 +153,4 @@ def _vendored(root: Path, lock: str) -> Iterator[Package]:
 
 
 def _package(kind: str, name: str, version: str, lock: str, *, is_shipped: bool = True) -> Package:
-    known = lock in SHIPPED or kind == "maven"
-    return Package(kind=kind, name=name, version=version, lock=lock, is_shipped=known and is_shipped)
+    return Package(kind=kind, name=name, version=version, lock=lock, is_shipped=lock in SHIPPED and is_shipped)

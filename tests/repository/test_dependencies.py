@@ -172,7 +172,7 @@ def test_all_that_is_locked_is_in_the_bill():
     for lock in MAVEN:
         named = set(re.findall(r"<artifactId>([^<]+)<", text(lock)))
         # Ours, and what is excluded from others.
-        ours = {"admission-worker-parent", "admission-worker", "samples", "protobuf-java-util", "gson"}
+        ours = {"admission-worker-parent", "admission-worker", "samples", "exporting", "protobuf-java-util", "gson"}
         assert named - ours <= artifacts
     assert "pkg:npm/uplot@1.6.32" in found
 
@@ -186,6 +186,9 @@ def test_the_bill_says_what_is_shipped():
         "npm/typescript",
         "golang/github.com/spf13/pflag",
         "maven/org.junit.jupiter/junit-jupiter",
+        "maven/io.opentelemetry/opentelemetry-sdk-testing",
+        "maven/io.opentelemetry/opentelemetry-exporter-otlp",
+        "golang/go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc",
     )
     assert {scopes[f"pkg:{name}"] for name in required} == {"required"}
     assert {scopes[f"pkg:{name}"] for name in excluded} == {"excluded"}

@@ -33,6 +33,9 @@ const (
 	exitMisused  = 2
 
 	variablePrefix = "ADMISSION_WORKER_"
+
+	// exportTimeout is the longest time that the last spans delay the exit: as for the gateway.
+	exportTimeout = 5 * time.Second
 )
 
 // invocation holds the values of flags and variables.
@@ -99,6 +102,7 @@ func untilStopped(server *Server, signals <-chan os.Signal, supervised bool) int
 	stopped := make(chan struct{})
 	go func() {
 		server.Stop()
+		exportSpans()
 		close(stopped)
 	}()
 	select {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"log/slog"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -43,4 +44,18 @@ func endSpan(span trace.Span, outcome *workerv1.Outcome) {
 	}
 	span.SetAttributes(attribute.String("admission.verdict", verdict))
 	span.End()
+}
+
+// exportSpans exports the spans that the author's TracerProvider still holds: Main exits before their batch is due, and
+// os.Exit runs no deferred function of the author.
+func exportSpans() {
+	provider, holds := otel.GetTracerProvider().(interface{ ForceFlush(context.Context) error })
+	if !holds {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), exportTimeout)
+	defer cancel()
+	if err := provider.ForceFlush(ctx); err != nil {
+		slog.Warn("the last spans are not exported: " + oneLine(err))
+	}
 }
