@@ -23,8 +23,10 @@ class ChangeKind(StrEnum):
     """A JSON Patch by the rules of kube-apiserver's library, not of RFC 6902 (``PatchDialect.KUBERNETES``)."""
 
 
-class Change(Struct, frozen=True, kw_only=True):
-    """The change of an allow: ``content`` is JSON text as the worker sent it, not yet parsed."""
+class Change(Struct, frozen=True, kw_only=True, weakref=True):
+    """The change of an allow: ``content`` is JSON text as the worker sent it, not yet parsed. A large one is charged
+    as long as it is referred to.
+    """
 
     kind: ChangeKind
     content: bytes

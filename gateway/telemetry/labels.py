@@ -123,6 +123,12 @@ class WorkerEvent(StrEnum):
     BACKLOG = "backlog"
     """A call was rejected: too many bytes wait to be written (``worker_backlog_bytes``)."""
 
+    ANSWER_CUT = "answer_cut"
+    """Texts of an answer were cut or dropped: they had too many characters (``answer_characters``)."""
+
+    ANSWER_BYTES = "answer_bytes"
+    """An answer was rejected: too many bytes of changes are in memory (``answer_bytes_in_flight``)."""
+
     QUEUE_LENGTH = "queue_length"
     """A call was rejected: too many are in the queue (``queue_length``)."""
 
@@ -157,10 +163,15 @@ class WorkerEvent(StrEnum):
     """A call was rejected: too many calls of the hook wait for a process (``hook_waiting``)."""
 
 
-_CONNECTIONS: Final = (WorkerEvent.CONNECTED, WorkerEvent.DISCONNECTED)
+_ALWAYS: Final = (
+    WorkerEvent.CONNECTED,
+    WorkerEvent.DISCONNECTED,
+    WorkerEvent.ANSWER_CUT,
+    WorkerEvent.ANSWER_BYTES,
+)
 
 GRPC_EVENTS: Final = (
-    *_CONNECTIONS,
+    *_ALWAYS,
     WorkerEvent.RETRY,
     WorkerEvent.UNSOLICITED,
     WorkerEvent.UNSOLICITED_LIMIT,
@@ -174,11 +185,11 @@ GRPC_EVENTS: Final = (
 )
 """The events of a gRPC worker."""
 
-WEBHOOK_EVENTS: Final = (*_CONNECTIONS, WorkerEvent.RETRY, WorkerEvent.IN_FLIGHT, WorkerEvent.BACKLOG)
+WEBHOOK_EVENTS: Final = (*_ALWAYS, WorkerEvent.RETRY, WorkerEvent.IN_FLIGHT, WorkerEvent.BACKLOG)
 """The events of a webhook."""
 
 QUEUE_EVENTS: Final = (
-    *_CONNECTIONS,
+    *_ALWAYS,
     WorkerEvent.UNSOLICITED,
     WorkerEvent.IN_FLIGHT,
     WorkerEvent.QUEUE_LENGTH,
@@ -192,10 +203,12 @@ QUEUE_EVENTS: Final = (
 )
 """The events of a worker behind a queue."""
 
-HOOK_EVENTS: Final = (*_CONNECTIONS, WorkerEvent.HOOK_RUN, WorkerEvent.HOOK_KILLED, WorkerEvent.HOOK_REFUSED)
+HOOK_EVENTS: Final = (*_ALWAYS, WorkerEvent.HOOK_RUN, WorkerEvent.HOOK_KILLED, WorkerEvent.HOOK_REFUSED)
 """The events of a hook."""
 
 LIMIT_OF: Final[Mapping[str, str]] = {
+    WorkerEvent.ANSWER_CUT: "answer_characters",
+    WorkerEvent.ANSWER_BYTES: "answer_bytes_in_flight",
     WorkerEvent.BACKLOG: "worker_backlog_bytes",
     WorkerEvent.CIRCUIT_IN_FLIGHT: "worker_circuit_in_flight",
     WorkerEvent.IN_FLIGHT: "worker_in_flight",

@@ -35,6 +35,7 @@ from gateway.telemetry.table import (
     WORKER_CALLS,
     WORKER_CALLS_IN_FLIGHT,
 )
+from gateway.transports.answer_bounds import AnswerBounds
 from gateway.transports.descriptions import Description
 from gateway.transports.worker_channel import Answered, WorkerChannel
 
@@ -58,6 +59,7 @@ class CallMeter:
         transport: that of the channel.
         events: receives what is measured.
         word: the verdict of an answer, for the metric.
+        bounds: of the answers of all workers; None: answers are passed on as they are.
     """
 
     def __init__(
@@ -66,7 +68,9 @@ class CallMeter:
         transport: Transport,
         events: Events,
         word: Callable[[Answer], str] = lambda answer: ANSWER_WORDS[type(answer)],
+        bounds: AnswerBounds | None = None,
     ) -> None:
+        self.bounds = bounds
         labels = channel.name, transport
         self._channel = channel
         self._events = events
@@ -131,6 +135,8 @@ class _MeteredCall:
         """The worker has answered, or the transport has failed."""
         if self._is_open:
             self._is_open = False
+            if self._meter.bounds is not None:
+                answer = self._meter.bounds.bounded(call, answer)
             # It leads back here: without this, only the garbage collector would free the call and its document.
             self.stop = _nothing
             self._meter.ended(self, answer)

@@ -17,6 +17,17 @@ class TransportLimits(Bounds):
     policies have enlarged and that the worker returns whole, and 1 MiB for the other fields. The SDKs accept the same
     size."""
 
+    answer_characters: int = 65_536
+    """The maximum number of characters of an answer's message, reason, details, audit annotations and warnings
+    together; a denial stays a denial, with its texts cut. kube-apiserver shows a user 4,096 characters of warnings, and
+    a terminal of 100 lines has 10,000. 1,024 reviews in flight with as many take 64 MiB, a sixteenth of the memory
+    budget."""
+
+    answer_bytes_in_flight: int = budgeted(8)
+    """The maximum number of bytes of the changes above 64 KiB that workers have answered with, and that reviews hold;
+    the answer that does not fit is a failure (``OVERLOADED``). An eighth of the memory budget: what is parsed, compared
+    and sent of a change takes three times as much. At least one change of the largest size, six by default."""
+
     describe_seconds: float = tunable(5.0, "Seconds that a worker has to describe itself and to validate settings.")
     """The timeout of Describe and ValidateSettings. No review waits for these calls."""
 

@@ -47,8 +47,9 @@ class Outcomes:
 
     def read(self, call: PolicyCall, outcome: pb.Outcome) -> Answer:
         """The answer of an outcome."""
-        content = outcome.SerializeToString()
-        known = self._verdicts.get(content)
+        # A large one is not copied to look for it.
+        content = outcome.SerializeToString() if outcome.ByteSize() <= SHORT_VERDICT else b""
+        known = self._verdicts.get(content) if content else None
         if known is not None:
             return known
         try:
@@ -58,7 +59,7 @@ class Outcomes:
         except Exception as error:  # noqa: BLE001 - a review waits for an answer
             _LOG.exception("calling a worker failed inside the gateway", worker=self._worker, uid=call.uid)
             return self._internal(error)
-        if isinstance(answer, Allow) and answer.reuse is None and len(content) <= SHORT_VERDICT:
+        if content and isinstance(answer, Allow) and answer.reuse is None:
             if len(self._verdicts) >= VERDICTS:
                 self._verdicts.clear()
             self._verdicts[content] = answer

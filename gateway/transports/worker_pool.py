@@ -26,8 +26,10 @@ from gateway.policies.workers.grpc_names import socket_path
 from gateway.policies.workers.targets import GrpcTarget, HookTarget, QueueTarget, WebhookTarget, Worker
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import Transport
+from gateway.transports.answer_bounds import AnswerBounds
 from gateway.transports.call_meter import CallMeter
 from gateway.transports.credentials import WorkerCredentials
+from gateway.transports.freed_memory import FreedMemory
 from gateway.transports.grpc.dialer import Dialer
 from gateway.transports.grpc.worker import GrpcWorker
 from gateway.transports.limits import TransportLimits
@@ -88,6 +90,7 @@ class WorkerPool:
         self._sockets: SocketDirectory | None = None
         self._numbers = itertools.count()
         self._lag: LoopLag | None = None
+        self._bounds = AnswerBounds(self._limits, self._events, large=FreedMemory().return_soon)
 
     def take(self, worker: Worker) -> PooledWorker | None:
         """Use a worker; connect to it, and start it, if no configuration uses it yet.
@@ -141,7 +144,7 @@ class WorkerPool:
         if worker.grpc is not None:
             return self._create_grpc(worker, worker.grpc, key)
         connection = self._create_channel(worker)
-        meter = CallMeter(connection, _transport(worker), self._events)
+        meter = CallMeter(connection, _transport(worker), self._events, bounds=self._bounds)
         return PooledWorker(key=key, connection=connection, meter=meter, supervisor=None, socket=None)
 
     def _create_channel(self, worker: Worker) -> WorkerChannel:
@@ -187,7 +190,7 @@ class WorkerPool:
         )
         if supervisor is not None:
             supervisor.start()
-        meter = CallMeter(connection, Transport.GRPC, self._events)
+        meter = CallMeter(connection, Transport.GRPC, self._events, bounds=self._bounds)
         return PooledWorker(key=key, connection=connection, meter=meter, supervisor=supervisor, socket=socket)
 
     def _socket(self) -> Path:

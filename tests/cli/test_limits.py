@@ -48,7 +48,7 @@ def test_every_share_follows_the_memory_budget(budget):
         for name, limit in limits.limits.items()
         if limit.budget_divisor and getattr(limits, name) == budget // limit.budget_divisor
     ]
-    assert len(shares) == 9
+    assert len(shares) == 10
     assert sum(shares) <= budget
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.integration.client import AsyncClient, post
 from tests.integration.running import policy, source, until
 from tests.integration.test_heavy_requests import nested, review
-from tests.integration.workers import Gate, scripted
+from tests.integration.workers import Gate, always, answer, deny, pb, scripted
 
 pytestmark = pytest.mark.integration
 
@@ -58,6 +59,65 @@ async def test_bodies_take_no_more_than_the_budget(small, trust, spec):
         assert {answer.status for answer in answers} == {200, 429}
         for client in clients:
             await client.close()
+        assert resident(process, "VmHWM") - before < BUDGET
+        await until(lambda: resident(process) - before < BUDGET // 3)
+        assert process.internal_errors() == []
+
+
+def object_of(size):
+    """A Pod of so many bytes, which differs from the reviewed one."""
+    return b'{"metadata":{"name":"p","annotations":{"a":"%s"}},"spec":""}' % (b"x" * size)
+
+
+async def test_large_changes_take_no_more_than_the_budget(serve, trust, tmp_path):
+    """Those that fit are held while a later policy does not answer, others are OVERLOADED: each review is answered."""
+    gate, whole = Gate(), answer(allow=pb.Allow(object=object_of(BODY_BYTES)))
+
+    async def answered(request, context):
+        return whole if pb.ReviewRequest.FromString(request).call.policy == "whole" else await gate(request, context)
+
+    async with scripted("whole", "part", review=answered) as target:
+        about = [policy("whole"), policy("part", inputs=["/object/metadata/name"])]
+        path = tmp_path / "policies.yaml"
+        path.write_text(source(workers={"scripted": target}, mutating=about))
+        start = partial(serve, "--policies", path, "--memory-budget", BUDGET, "--no-prefetch", "--log-format", "json")
+        process = await asyncio.to_thread(lambda: start().ready())
+        before = resident(process)
+        sent = post(review(b'""'), "/mutate?timeout=10s")
+        clients = [await AsyncClient.connect(process.port, trust) for _ in range(BODIES)]
+        asked = [asyncio.create_task(client.send(sent)) for client in clients]
+        await until(lambda: sum(task.done() for task in asked) + len(gate.calls) >= BODIES)
+        assert 1 <= len(gate.calls) <= BUDGET // 8 // BODY_BYTES
+        gate.open.set()
+        responses = [each.response for each in await asyncio.gather(*asked)]
+        assert [each["status"]["code"] for each in responses if not each["allowed"]] == [429] * (
+            BODIES - len(gate.calls)
+        )
+        assert process.metric("limit_hits_total", limit="answer_bytes_in_flight") == BODIES - len(gate.calls)
+        for client in clients:
+            await client.close()
+        assert resident(process, "VmHWM") - before < BUDGET
+        # Nothing stays charged.
+        client = await AsyncClient.connect(process.port, trust)
+        for _ in range(3):
+            assert (await client.send(sent)).response["allowed"]
+        await client.close()
+        assert process.internal_errors() == []
+
+
+async def test_long_messages_take_no_more_than_the_budget(small, trust):
+    """A denial of 3 MB is a denial of 64 KB."""
+    async with scripted("whole", "part", review=always(deny("m" * BODY_BYTES))) as target:
+        process = await asyncio.to_thread(small, target)
+        before = resident(process)
+        sent = post(review(b'""'), "/validate?timeout=10s")
+        clients = [await AsyncClient.connect(process.port, trust) for _ in range(BODIES)]
+        responses = [each.response for each in await asyncio.gather(*(client.send(sent) for client in clients))]
+        assert {(each["allowed"], each["status"]["code"]) for each in responses} == {(False, 403)}
+        assert max(len(each["status"]["message"]) for each in responses) < 4 * 70_000
+        for client in clients:
+            await client.close()
+        assert process.metric("limit_hits_total", limit="answer_characters") == 2 * BODIES
         assert resident(process, "VmHWM") - before < BUDGET
         await until(lambda: resident(process) - before < BUDGET // 3)
         assert process.internal_errors() == []
