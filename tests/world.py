@@ -185,6 +185,15 @@ class World:
         return [call.policy.policy for _, call in self.calls]
 
 
+def canceled(policies: Sequence[Policy], *, on: Request | None = None, after: float = 2.5, **options: Any) -> Decision:
+    """What is recorded of a review whose client hangs up so many seconds after all workers were called."""
+    engine = Engine(on or request(), plan(*policies), ends=110.0, received=100.0, **options)
+    engine.start(100.0)
+    decision = engine.abandoned(100.0 + after).decision
+    assert decision is not None
+    return decision
+
+
 def decide(
     policies: Sequence[Policy],
     behaviours: Mapping[str, Behaviour | Answer],

@@ -5,7 +5,7 @@ changed afterwards. Times are seconds on the driver's clock; only differences be
 """
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from gateway.enums import StrEnum
 from gateway.matching.outcomes import RULES
 from gateway.patching.difference import Operation
 from gateway.policies.model import Phase
+from gateway.reasons import Reason
 from gateway.review.request import Request
 from gateway.review.response import Response
 
@@ -34,7 +35,17 @@ class Outcome(StrEnum):
     """At least one worker denied."""
 
     FAILED = "failed"
-    """No worker denied, but a policy with failurePolicy Fail failed."""
+    """No worker denied, but a policy with failurePolicy Fail failed, or the gateway itself refused."""
+
+    CANCELED = "canceled"
+    """The client hung up before there was an answer."""
+
+
+ANSWERED: Final = (Outcome.ALLOWED, Outcome.DENIED, Outcome.FAILED)
+"""The outcomes that a client gets to know."""
+
+NO_RESPONSE: Final = Response(allowed=False)
+"""Of a canceled review, which no answer follows."""
 
 
 class TimeLedger(Struct, eq=False, kw_only=True):
@@ -55,7 +66,7 @@ class TimeLedger(Struct, eq=False, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """A decided review.
+    """A decided review, or one that ended without an answer of the policies.
 
     ``response`` is the response to the API server. ``patch`` is the difference between the original object and
     ``object``, empty unless the request is allowed. ``changed_object`` is None if no policy changed the object;
@@ -64,6 +75,10 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     ``ended`` when it was decided, ``ends`` the end of the budget; ``ledger`` has the time of each stage. ``entry`` is
     the registered entry that was called, None for the path of a whole phase; ``trace`` is the trace context of which
     each call had a part. ``sampled_calls`` has all calls, if the trace is sampled: also those that no turn used.
+
+    ``reason`` is why the gateway itself refused the review, whatever the policies said (INTERNAL, REQUEST_TOO_LARGE);
+    else None. Then, and of a canceled review, ``calls`` are the turns as far as they got, mostly none: a policy that
+    matched and has no answer was judging when the review ended.
     """
 
     phase: Phase
@@ -72,6 +87,7 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     plan: Plan
     request: Request
     outcome: Outcome
+    reason: Reason | None = None
     response: Response
     patch: tuple[Operation, ...]
     changed_object: Any
@@ -86,11 +102,14 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def is_traced(self) -> bool:
-        """Whether the gateway exports its spans: it is sampled, slow, denied or failed, failures ignored included."""
+        """Whether the gateway exports its spans: it is sampled, slow, denied or failed, failures ignored included. (A
+        client that hangs up soon is nothing to look into.)
+        """
         trace = self.trace
         if trace.sampled or not trace.trace_id:
             return trace.sampled
-        allowed = self.outcome is Outcome.ALLOWED and not has_failure(self.calls)
+        refused = self.outcome is Outcome.DENIED or self.outcome is Outcome.FAILED
+        allowed = not refused and not has_failure(self.calls)
         return trace.is_recorded(allowed=allowed, seconds=self.ended - self.started)
 
     @property
@@ -105,6 +124,9 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     def all_calls(self) -> tuple[InvocationRecord, ...]:
         """``calls`` and, in chain order, a record for each policy without a rule about the request; made when read."""
         calls = self.calls
+        if not calls and not self.response.allowed:
+            # The review ended before any turn.
+            return ()
         members = self.plan.members
         stopped = self.phase is Phase.MUTATING and not self.response.allowed and calls[-1].round == 0
         known = {call.index for call in calls}

@@ -29,6 +29,8 @@ A policy's **turn**: match the current object; look up missing facts; call the p
 * A large change is applied in slices: a Step whose ``wake_at`` is now lets the driver serve others before the next one.
   If the budget ends before the last slice, the turn is a failure ``BUDGET_EXHAUSTED``.
 
+* When the client hangs up, nothing is decided: the record has outcome CANCELED, and the turns as far as they got.
+
 Events come one at a time: ``start``, then ``answered``, ``fallback``, ``found``, ``expired``, ``abandoned`` or
 ``broken`` in any order. An event about a call or lookup that the engine has given up is legal and changes nothing,
 because the driver cannot always cancel in time.
@@ -45,7 +47,7 @@ from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.call_tracker import NO_CALL, CallTracker, InvocationResult
 from gateway.engine.chain import PolicyChain
 from gateway.engine.deadlines import Budget
-from gateway.engine.decision import Decision, TimeLedger
+from gateway.engine.decision import NO_RESPONSE, Decision, Outcome, TimeLedger
 from gateway.engine.field_changes import changed_by
 from gateway.engine.lookups import Fact, Lookups
 from gateway.engine.match_errors import dry_run_unsupported, undecided, unread
@@ -196,12 +198,19 @@ class Engine:
         self._work_on(now)
         return self._concluded(now)
 
-    def abandoned(self) -> Step:
-        """The API server has closed the request: no decision is needed."""
-        self._finished = True
+    def abandoned(self, now: float) -> Step:
+        """The API server has closed the request: the decision has what was done until now, and no answer."""
+        if self._finished:
+            return self._flush(None, None)
+        if self.ledger.decoded is None:
+            # It has waited for its turn to be read.
+            self._budget.started = now if self._received is None else self._received
         self._work = None
-        self._give_up()
-        return self._flush(None, None)
+        open_calls = {id(each): call for call in self._tracker.memo.calls for each in call.invocations}
+        for invocation in self._chain.active:
+            self._state.give_up(invocation, open_calls.get(id(invocation)), now)
+        self._chain.active.clear()
+        return self._flush(self._decide(now, canceled=True), None)
 
     def broken(self, message: str, now: float) -> Step:
         """The gateway raised an unexpected exception: a failure INTERNAL for each policy without a result."""
@@ -352,20 +361,23 @@ class Engine:
         self._tracker.give_up()
         self._lookups.give_up()
 
-    def _decide(self, now: float) -> Decision:
+    def _decide(self, now: float, *, canceled: bool = False) -> Decision:
         if self._tracker.memo.calls or self._lookups.open:
             self._give_up()
         state = self._state
         calls = tuple(state.in_chain_order())
-        patch = self._object.patch if self._object.changed and not state.stopped else ()
-        outcome, response = compose(
-            calls,
-            alone=len(self._plan.members) == 1,
-            uid=self._request.uid,
-            patch=encode_patch(patch) if patch else None,
-            changed=changed_by(calls, patch, self._object) if patch else {},
-            warns_of=lambda policy: self._open_warnings.due(policy, now),
-        )
+        patch = self._object.patch if self._object.changed and not (state.stopped or canceled) else ()
+        if canceled:
+            outcome, response = Outcome.CANCELED, NO_RESPONSE
+        else:
+            outcome, response = compose(
+                calls,
+                alone=len(self._plan.members) == 1,
+                uid=self._request.uid,
+                patch=encode_patch(patch) if patch else None,
+                changed=changed_by(calls, patch, self._object) if patch else {},
+                warns_of=lambda policy: self._open_warnings.due(policy, now),
+            )
         decision = Decision(
             phase=self._plan.phase,
             entry=self._entry,

@@ -38,7 +38,8 @@ class InvocationRecord(Struct, frozen=True, kw_only=True):
 
     ``round`` is 0, or 1 when reinvoked; ``index`` is the policy's index in the plan. ``matched`` False: ``why`` names
     what did not match (rules, objectSelector, namespaceSelector, matchConditions: NAME, reinvocation), and all that
-    follows is empty. If matching failed, ``matched`` is True with a failure as the answer.
+    follows is empty. If matching failed, ``matched`` is True with a failure as the answer; without an answer, the
+    review ended before the turn did, perhaps before it was known whether the policy matches.
     ``document_key`` and ``document_size`` are the SHA-256 and the size in bytes of the policy's document, empty if the
     policy was not called. The document itself is not kept: a chain of twenty would hold the object twenty times.
     ``source`` is the source of the answer, ``age`` how many seconds ago the worker gave it; ``call`` is the call behind

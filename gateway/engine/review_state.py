@@ -19,7 +19,7 @@ from gateway.engine.conflicts import Conflict, conflict_failure, conflicts_of
 from gateway.engine.invocation_record import InvocationRecord, refuses
 from gateway.engine.object_state import ObjectState
 from gateway.engine.plan import Plan
-from gateway.engine.policy_call import PolicyInvocation
+from gateway.engine.policy_call import PolicyCall, PolicyInvocation
 from gateway.engine.verdicts import Allow, Answer, Change, Failure
 from gateway.patching.difference import Operation
 from gateway.patching.limits import PatchLimits
@@ -100,6 +100,27 @@ class ReviewState:
             policy=member.policy,
             matched=False,
             why=why,
+        )
+        self.records.append(record)
+
+    def give_up(self, invocation: PolicyInvocation, call: PolicyCall | None, now: float) -> None:
+        """The review ends before this turn does: record how far it got. ``call``: the open call that it waits for."""
+        member, document = invocation.member, invocation.document if call is not None else None
+        record = InvocationRecord(
+            round=invocation.round,
+            index=invocation.index,
+            label=member.label,
+            policy=member.policy,
+            matched=True,
+            source=Source.NONE if call is None else Source.CALLED,
+            prefetched=call is not None and call.prefetched,
+            version=member.version,
+            inputs=member.inputs,
+            document_key=document.digest if document else b"",
+            document_size=len(document.content) if document else 0,
+            call=None if call is None else call.record(None),
+            started=invocation.started,
+            ended=now,
         )
         self.records.append(record)
 

@@ -38,7 +38,7 @@ from gateway.serving.purge import PurgePage
 from gateway.serving.reload import Reload
 from gateway.serving.reload_report import Report
 from gateway.serving.replay import Replays
-from gateway.serving.review_handler import DecisionObserver, ReviewHandler, refusal
+from gateway.serving.review_handler import DecisionObserver, ReviewHandler
 from gateway.serving.route_table import NOT_SERVING, RouteTable, passed_on
 from gateway.serving.settings import Address, Settings
 from gateway.serving.shadow_comparison import ShadowComparison
@@ -165,7 +165,7 @@ class Gateway:
         self._judge = self._review_handler(consumers)
         self.front = HttpServer(
             judge=self._judge,
-            refuse=refusal,
+            refuse=self._judge.refuse,
             routes=self._routes,
             authentication=self._access.clients,
             limits=settings.limits,

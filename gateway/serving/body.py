@@ -8,13 +8,16 @@ within limits of its own.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from gateway.reasons import Reason
 from gateway.serving import web
 from gateway.serving.connection import Connection, MalformedBody
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Refusal, Refused, quote
+
+if TYPE_CHECKING:
+    from gateway.serving.oversized import OversizedReview
 
 
 class Load:
@@ -36,11 +39,15 @@ class Load:
 
 
 class TooLarge(Refused):
-    """A body beyond the limit; ``prefix`` is the part of it that has been read, at most ``uid_prefix_bytes``."""
+    """A body beyond the limit; ``prefix`` is the part of it that has been read, at most ``uid_prefix_bytes``.
+
+    ``review``: that of the prefix; None: it does not say whose it is. The server finds it.
+    """
 
     def __init__(self, text: str, prefix: bytes) -> None:
         super().__init__(Refusal.BODY_SIZE, text)
         self.prefix = prefix
+        self.review: OversizedReview | None = None
 
 
 class BodyReader:

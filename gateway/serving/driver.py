@@ -110,7 +110,7 @@ class Driver:
         try:
             return await self._decided
         except asyncio.CancelledError:
-            self._event(self._engine.abandoned)
+            self.abandoned()
             raise
         except BaseException:
             # The future holds the error, the error its traceback, the traceback this driver and with it the body of the
@@ -122,6 +122,19 @@ class Driver:
             if self._alarm is not None:
                 self._alarm.cancel()
                 self._alarm = None
+
+    def abandoned(self) -> Decision | None:
+        """The record of a review that is given up, and cancels its calls; where it was decided, the decision. None: an
+        error inside the gateway, which is logged.
+        """
+        if self._decided.cancelled():
+            # The cancellation has taken it along.
+            self._decided = self._loop.create_future()
+        if not self._decided.done():
+            self._event(lambda: self._engine.abandoned(monotonic()))
+        if not self._decided.done() or self._decided.exception() is not None:
+            return None
+        return self._decided.result()
 
     def break_off(self, why: str) -> None:
         """Decide now: each policy without a verdict fails with INTERNAL and the message ``why``."""

@@ -42,14 +42,21 @@ from gateway.serving.flow_control import FlowControl, cost_of
 from gateway.serving.in_flight_shares import Flow
 from gateway.serving.limits import Limits
 from gateway.serving.listener import Listener
-from gateway.serving.oversized import envelope
+from gateway.serving.oversized import OversizedReview, envelope
 from gateway.serving.plans import Target
 from gateway.serving.refusal_log import RefusalLog
-from gateway.serving.refusals import SERVER, STATUS, Refusal, Refused, answer
+from gateway.serving.refusals import SERVER, Refusal, Refused, answer
 from gateway.serving.route_table import RouteTable, is_healthy, parent, passed_on, requested, require_review, unknown
 from gateway.serving.tenants import tenant_of
 from gateway.telemetry.events import Events, NoEvents
-from gateway.telemetry.table import CONNECTIONS_ENDED, DRAIN, HTTP_REQUESTS_REJECTED, LIMIT_HITS, MAX_AGE
+from gateway.telemetry.table import (
+    CONNECTIONS_ENDED,
+    DRAIN,
+    HTTP_REQUESTS_REJECTED,
+    LIMIT_HITS,
+    MAX_AGE,
+    REVIEWS_CANCELED,
+)
 
 _LOG: Final = structlog.get_logger(__name__)
 
@@ -87,8 +94,8 @@ class ReviewAnswerer(Protocol):
 class Refuse(Protocol):
     """Makes the AdmissionReview that refuses a request whose body was not read."""
 
-    def __call__(self, uid: str, api_version: str, code: int, message: str) -> bytes:
-        """The encoded review: ``allowed`` false, and a status of ``code`` and ``message``."""
+    def __call__(self, review: OversizedReview) -> bytes:
+        """The encoded review: ``allowed`` false, and a status with code 413."""
 
 
 _LIMIT_OF: Final = {
@@ -267,22 +274,45 @@ class HttpServer:
         require_review(request, path, self._routes.not_ready)
         connection.has_review()
         ends = started + budget(timeout)
-        body = await self._bodies.read(request, ends)
-        flow = Flow(connection.client, tenant_of(body), target.entry or path)
-        with self._in_hand(connection, target, body, ends):
-            control = self._control
-            overloaded = None
-            if not control.begin(flow, ends):
-                overloaded = await control.turn(flow, cost_of(body), started, ends)
-            try:
-                trace = self._begin_trace(parent(request))
-                reply = await self._judge(target, body, started, ends, overloaded=overloaded, trace=trace)
-            finally:
-                if overloaded is None:
-                    control.end(flow)
+        try:
+            body = await self._bodies.read(request, ends)
+            flow = Flow(connection.client, tenant_of(body), target.entry or path)
+            with self._in_hand(connection, target, body, ends):
+                control = self._control
+                overloaded = None
+                if not control.begin(flow, ends):
+                    overloaded = await self._turn(target, flow, body, started, ends)
+                try:
+                    trace = self._begin_trace(parent(request))
+                    reply = await self._judge(target, body, started, ends, overloaded=overloaded, trace=trace)
+                finally:
+                    if overloaded is None:
+                        control.end(flow)
+        except TooLarge as error:
+            error.review = self._oversized(request, error, target, started, ends)
+            raise
         return web.Response(
             status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
         )
+
+    async def _turn(self, target: Target, flow: Flow, body: bytes, started: float, ends: float) -> Failure | None:
+        """Wait for the turn; see FlowControl."""
+        try:
+            return await self._control.turn(flow, cost_of(body), started, ends)
+        except asyncio.CancelledError:
+            # The request is not read yet, so there is no other record of it.
+            self._events.count(REVIEWS_CANCELED, target.phase)
+            raise
+
+    def _oversized(
+        self, request: web.BaseRequest, error: TooLarge, target: Target, started: float, ends: float
+    ) -> OversizedReview | None:
+        """The review that a body that is too large begins with; None if it does not say whose it is."""
+        found = envelope(error.prefix)
+        if found is None:
+            return None
+        trace = self._begin_trace(parent(request))
+        return OversizedReview(envelope=found, target=target, trace=trace, started=started, ends=ends, why=error.text)
 
     @contextmanager
     def _in_hand(self, connection: Connection, target: Target, body: bytes, ends: float) -> Iterator[None]:
@@ -324,11 +354,10 @@ class HttpServer:
         return response
 
     def _refusal(self, refused: Refused) -> web.Response:
-        found = envelope(refused.prefix) if isinstance(refused, TooLarge) else None
-        if found is None:
+        review = refused.review if isinstance(refused, TooLarge) else None
+        if review is None:
             return answer(refused.refusal, refused.text, challenge=refused.challenge)
-        code = STATUS[refused.refusal].value
-        body = self._refuse(found.uid, found.api_version, code, refused.text)
+        body = self._refuse(review)
         return web.Response(body=body, headers={"Content-Type": "application/json", "Server": SERVER})
 
     def _note(self, refusal: Refusal, *, peer: str, why: str) -> None:

@@ -5,11 +5,15 @@
 * Everything else, also an error inside the gateway: HTTP 200 and an AdmissionReview with the same uid, in the same
   version.
 
+Each review ends as one Decision, which its observers get: also where the client hangs up before the answer (outcome
+CANCELED), the gateway breaks, or the body is too large (FAILED, with a reason of the gateway's own). Only of a client
+that hangs up before its request is read, nothing is known but the entry.
+
 One configuration decides a review: the one in force when its body was complete, even if a reload follows.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
 from typing import Final, NamedTuple, Protocol
@@ -17,7 +21,7 @@ from typing import Final, NamedTuple, Protocol
 import structlog
 
 from gateway.documents.documents import DocumentBuilder
-from gateway.engine.decision import Decision
+from gateway.engine.decision import Decision, Outcome
 from gateway.engine.engine import Engine
 from gateway.engine.open_warnings import FailOpenWarnings
 from gateway.engine.plan import Plan
@@ -35,7 +39,7 @@ from gateway.review.request import (
     decode,
     is_light,
 )
-from gateway.review.response import Response, Status, encode
+from gateway.review.response import encode
 from gateway.serving.body import TooLarge
 from gateway.serving.driver import Driver
 from gateway.serving.heavy_reviews import HeavyReviews
@@ -43,9 +47,11 @@ from gateway.serving.http_server import HttpReply
 from gateway.serving.limits import Limits
 from gateway.serving.loaded_configuration import Configurations, LoadedConfiguration
 from gateway.serving.outdated_calls import OutdatedCalls
+from gateway.serving.oversized import OversizedReview
+from gateway.serving.own_refusals import INTERNAL, internal, own_decision, refusal, refused
 from gateway.serving.plans import Target
 from gateway.serving.refusal_log import RefusalLog
-from gateway.serving.refusals import line
+from gateway.serving.refusals import STATUS, Refusal, line
 from gateway.serving.route_table import no_entry
 from gateway.telemetry.events import Events
 from gateway.telemetry.table import (
@@ -63,7 +69,7 @@ class DecisionObserver(Protocol):
     """Observes decisions: metrics, the decision log, a demonstration."""
 
     def decided(self, decision: Decision) -> None:
-        """A decision was made. Called before its answer leaves, so it must be quick."""
+        """A decision was made, or a review canceled. Called before its answer leaves, so it must be quick."""
 
 
 class ReviewTimes(NamedTuple):
@@ -143,24 +149,29 @@ class ReviewHandler:
         if plan is None:
             raise no_entry(target.path)
         try:
-            request = decode(body, depth=self._limits.depth) if is_light(body) else await self._large(body, ends)
+            request = (
+                decode(body, depth=self._limits.depth) if is_light(body) else await self._large(target, body, ends)
+            )
         except ReviewError as error:
             return self._refuse(error)
+        if overloaded is not None:
+            plan = plan.failing(overloaded)
+        times = ReviewTimes(started=started, read=read, ends=ends)
+        make = partial(self._driver, configuration, plan, request, times, target.entry, trace)
+        driver: Driver | None = None
         configuration.begin()
         try:
-            if overloaded is not None:
-                plan = plan.failing(overloaded)
-            times = ReviewTimes(started=started, read=read, ends=ends)
-            driver = partial(self._driver, configuration, plan, request, times, target.entry, trace)
             if request.values <= LIGHT_VALUES:
                 self._heavy.begin_light(request)
                 try:
-                    decision = await self._decide(driver())
+                    driver = make()
+                    decision = await self._decide(driver)
                 finally:
                     self._heavy.end_light(request)
             else:
                 async with self._heavy.prepared(request, plan, ends) as documents:
-                    decision = await self._decide(driver(documents))
+                    driver = make(documents)
+                    decision = await self._decide(driver)
             content = encode(
                 decision.response,
                 uid=request.uid,
@@ -174,7 +185,7 @@ class ReviewHandler:
             self._events.count(HTTP_REQUESTS_REJECTED, NOT_A_REVIEW)
             return HttpReply(status=200, body=refusal(request.uid, request.api_version, 400, str(error)))
         except asyncio.CancelledError:
-            self._events.count(REVIEWS_CANCELED, target.phase)
+            self._record(target, lambda: self._canceled(target, driver or make(), ends))
             raise
         except Exception:  # noqa: BLE001 - logged, and answered: there is always an answer
             _LOG.exception(
@@ -183,7 +194,8 @@ class ReviewHandler:
                 phase=target.phase.value,
                 entry=target.entry,
             )
-            return HttpReply(status=200, body=refusal(request.uid, request.api_version, 500, _INTERNAL))
+            self._record(target, lambda: _broken(driver, request, plan, times, target.entry, trace))
+            return HttpReply(status=200, body=refusal(request.uid, request.api_version, 500, INTERNAL))
         finally:
             configuration.end()
         consumers = self._consumers_with_shadows if configuration.has_shadows else self._consumers
@@ -194,9 +206,63 @@ class ReviewHandler:
         self._notify(decision, consumers)
         return HttpReply(status=200, body=content)
 
-    async def _large(self, body: bytes, ends: float) -> Request:
+    def refuse(self, review: OversizedReview) -> bytes:
+        """The answer to a review whose body is too large. As far as its beginning tells what it is about, it is
+        recorded.
+        """
+        found, target = review.envelope, review.target
+        plan, request = self._configurations.current.plan(target), found.request
+        if plan is not None and request is not None:
+            now = monotonic()
+            decision = own_decision(
+                Reason.REQUEST_TOO_LARGE,
+                refused(STATUS[Refusal.BODY_SIZE], review.why),
+                request=request,
+                plan=plan,
+                entry=target.entry,
+                trace=review.trace,
+                started=review.started,
+                ended=now,
+                ends=review.ends,
+                read=now,
+            )
+            self._record(target, lambda: decision)
+        return refusal(found.uid, found.api_version, STATUS[Refusal.BODY_SIZE], review.why)
+
+    def _record(self, target: Target, decision_of: Callable[[], Decision | None]) -> None:
+        """Pass on the decision of a review that its policies have not answered. Raises nothing."""
+        try:
+            decision = decision_of()
+        except Exception:  # noqa: BLE001 - logged: the answer must not depend on it
+            _LOG.exception("a review cannot be recorded", phase=target.phase.value, entry=target.entry)
+            return
+        if decision is None:
+            return
+        if target.entry is not None and decision.outcome is not Outcome.CANCELED:
+            self._events.count(ENTRY_REVIEWS, decision.phase, target.entry, decision.outcome)
+        self._notify(decision, self._consumers)
+
+    def _canceled(self, target: Target, driver: Driver, ends: float) -> Decision | None:
+        """The decision of a review whose task was cancelled: by the client, or by the gateway, because it is overdue
+        or by mistake.
+        """
+        record = driver.abandoned()
+        if record is not None and record.outcome is not Outcome.CANCELED:
+            # It was decided in the same moment.
+            return record
+        task = asyncio.current_task()
+        if task is not None and task.cancelling() and monotonic() <= ends + self._limits.overrun_seconds:
+            self._events.count(REVIEWS_CANCELED, target.phase)
+            return record
+        return None if record is None else internal(record)
+
+    async def _large(self, target: Target, body: bytes, ends: float) -> Request:
         try:
             return await self._heavy.decode(body, ends)
+        except asyncio.CancelledError:
+            # It is not known yet whose it is.
+            self._events.count(REVIEWS_CANCELED, target.phase)
+            raise
         except TooManyValuesError as error:
             raise TooLarge(str(error), body[: self._limits.uid_prefix_bytes]) from None
 
@@ -254,14 +320,22 @@ class ReviewHandler:
                 _LOG.exception("an observer of decisions failed", consumer=type(consumer).__name__)
 
 
-_INTERNAL: Final = f"{Reason.INTERNAL}: the gateway could not decide this review; see its log"
-
-
-_STATUS_REASONS: Final = {400: "BadRequest", 413: "RequestEntityTooLarge", 500: "InternalError"}
-"""The metav1.StatusReason of each refusal by the gateway itself."""
-
-
-def refusal(uid: str, api_version: str, code: int, message: str) -> bytes:
-    """An AdmissionReview that refuses ``uid`` without a policy: too large, unreadable, or an error in the gateway."""
-    status = Status(code=code, message=message, reason=_STATUS_REASONS[code])
-    return encode(Response(allowed=False, status=status), uid=uid, api_version=api_version, mutating=False)
+def _broken(
+    driver: Driver | None, request: Request, plan: Plan, times: ReviewTimes, entry: str | None, trace: TraceContext
+) -> Decision:
+    """The decision of a review that an error inside the gateway has ended."""
+    record = None if driver is None else driver.abandoned()
+    if record is not None:
+        return internal(record)
+    return own_decision(
+        Reason.INTERNAL,
+        refused(500, INTERNAL),
+        request=request,
+        plan=plan,
+        entry=entry,
+        trace=trace,
+        started=times.started,
+        ended=monotonic(),
+        ends=times.ends,
+        read=times.read,
+    )

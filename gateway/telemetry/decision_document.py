@@ -10,7 +10,11 @@ uid, time, replica             the review's uid; when it arrived, RFC 3339 in UT
 traceId                        the id of the trace in which it is found, or null
 phase, entry                   mutating or validating; the registered entry called, null for /mutate and /validate
 request                        {uid, operation, kind, resource, subResource, namespace, name, dryRun, user, groups}
-outcome, allowed               allowed, denied or failed; whether the request passes
+outcome, allowed               allowed, denied or failed; whether the request passes. canceled: the client hung up
+                               before there was an answer; allowed is false
+reason                         null, or why the gateway itself refused the request, whatever policies said: INTERNAL, an
+                               error of the gateway; REQUEST_TOO_LARGE, of which the request is as far as its beginning
+                               says
 status                         null, or the metav1.Status of the refusal, as the gateway sends it
 warnings, auditAnnotations     as the gateway sends them
 patch[]                        the changes to the object: {op, path, value}; empty after a refusal. Instead of a hidden
@@ -18,7 +22,8 @@ patch[]                        the changes to the object: {op, path, value}; emp
 changedBy[]                    the fields that patch changes and the policies that did, as in ``review -o json``; order
                                and earlier are indexes of policies[]
 policies[]                     each invocation of a policy that has a rule about the request, in order, as in
-                               ``review -o json`` (configuration … insteadOf), and:
+                               ``review -o json`` (configuration … insteadOf); matched without a verdict: the review
+                               ended first; and:
 …changes[], wouldChange[]      its changes, as in patch; conflicts[]: as in ``review -o json``
 …place, target                 where the policy is configured: FILE:LINE: FIELD, or the object in the cluster; where its
                                worker is: a gRPC target, a URL, a Service, a program, a stream
@@ -32,7 +37,7 @@ policies[]                     each invocation of a policy that has a rule about
                                of an earlier one; answeredMs is null if no answer came in time
 …leftMs                        what is left of the budget at the end of the turn
 unmatched[]                    CONFIGURATION/NAME of the policies without a rule about the request
-notReached[]                   those after the refusal that ended the chain
+notReached[]                   those whose turn did not come: the review had ended, mostly by a refusal before them
 prefetches                     calls that were made before their policy's turn
 ledger                         {budgetMs, spentMs, stages[]}: the time from the header to the end of the budget; spent
 …stages[]                      {name, startMs, spentMs, leftMs}: read (the body), decode, match (until the first calls
@@ -166,6 +171,7 @@ class _Document:
             "entry": decision.entry,
             "request": self._request(),
             "outcome": decision.outcome.value,
+            "reason": None if decision.reason is None else decision.reason.value,
             "allowed": response.allowed,
             **self._response(),
             "patch": self._operations("patch", decision.patch),

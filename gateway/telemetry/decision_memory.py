@@ -1,7 +1,8 @@
 """The decisions of this process that are retained: for ``/explain`` and the dashboard.
 
 A decision is retained as it is and rendered when somebody asks, so a review pays for an append. The oldest go first, of
-two halves: the refused, and those with a failure, do not make room for the many that all policies allowed.
+two halves: the refused, and those with a failure, do not make room for the many that all policies allowed, or that
+clients canceled.
 
 What a decision occupies is estimated (``_size``). It keeps the bytes of its request alive, so a large one is reduced
 first: it is retained without the objects and the parts of answers that only they explain, rather than not at all. It
@@ -18,7 +19,7 @@ from typing import Final, NamedTuple
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from gateway.engine.decision import Decision
+from gateway.engine.decision import Decision, Outcome
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.plan import Plan
 from gateway.engine.verdicts import Allow, Deny, Failure
@@ -219,7 +220,7 @@ def _reduced_changes(operations: tuple[Operation, ...]) -> tuple[Operation, ...]
 
 
 def _is_notable(decision: Decision) -> bool:
-    if not decision.response.allowed:
+    if not decision.response.allowed and decision.outcome is not Outcome.CANCELED:
         return True
     for call in decision.calls:  # noqa: SIM110 - a generator costs each review half a microsecond
         if isinstance(call.answer, Failure):

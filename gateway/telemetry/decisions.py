@@ -39,7 +39,7 @@ class DecisionLog:
     def decided(self, decision: Decision) -> None:
         """Log this decision when its answer has left, if the level selects it; in the event loop."""
         if self._level is not LogLevel.ALL:
-            level = level_of(decision.calls)
+            level = LogLevel.FAILED if decision.reason is not None else level_of(decision.calls)
             if level is LogLevel.ALL or (level is LogLevel.DENIED and self._level is LogLevel.FAILED):
                 return
         if self._writer.full:

@@ -14,6 +14,9 @@ Document = Mapping[str, Any]
 _CHANGES: Final = 30
 """Changed fields of one decision that are listed: more than a screen is for ``-o json``."""
 
+_WAITING: Final = 5
+"""Policies without an answer whose workers are named."""
+
 _VALUE: Final = 80
 """Characters of a value."""
 
@@ -58,11 +61,12 @@ def _decision(decision: Document) -> Iterator[str]:
     yield f"  uid {decision['uid']}" + (f", trace {decision['traceId']}" if decision["traceId"] else "")
     yield ""
     refusals = list(_refusals(decision))
-    if refusals:
-        yield from refusals
-    elif not decision["allowed"]:
+    yield from refusals
+    if decision["outcome"] == "canceled":
+        yield from _canceled(decision)
+    elif not decision["allowed"] and (not refusals or decision.get("reason")):
         yield f"The gateway refused it: {_first_line((decision['status'] or {}).get('message', ''))}"
-    else:
+    elif not refusals:
         yield "No policy refused it."
     yield from _changes(decision)
     yield from _calls(decision)
@@ -114,6 +118,14 @@ def _refusals(decision: Document) -> Iterator[str]:
         yield from (f"  {line}" for line in _whereabouts(policy))
 
 
+def _canceled(decision: Document) -> Iterator[str]:
+    waiting = [policy for policy in decision["policies"] if policy["matched"] and policy["verdict"] is None]
+    names = f", while the gateway waited for {_named([_name(policy) for policy in waiting])}" if waiting else ""
+    yield f"The client hung up after {_ms(decision['ledger']['spentMs'])}{names}. It got no answer."
+    for policy in waiting[:_WAITING]:
+        yield from (f"  {line}" for line in _whereabouts(policy))
+
+
 def _whereabouts(policy: Document) -> Iterator[str]:
     if policy["place"]:
         yield f"configured at  {policy['place']}"
@@ -155,11 +167,12 @@ def _value(change: Document) -> str:
 def _calls(decision: Document) -> Iterator[str]:
     policies = decision["policies"]
     matched = [policy for policy in policies if policy["matched"]]
+    judged = [policy for policy in matched if policy["verdict"] is not None]
     others = [policy for policy in policies if not policy["matched"]]
     called = [policy for policy in matched if policy["source"] in {"called", "stale"}]
     cached = [policy for policy in matched if policy["source"] in {"memory", "redis", "shared", "memo"}]
     yield (
-        f"{_counted(len(matched), 'policy', 'policies')} judged it; {_counted(len(called), 'call')} to a worker, "
+        f"{_counted(len(judged), 'policy', 'policies')} judged it; {_counted(len(called), 'call')} to a worker, "
         f"{_counted(len(cached), 'answer')} without one"
     )
     for policy in others:
@@ -167,7 +180,8 @@ def _calls(decision: Document) -> Iterator[str]:
     if decision["unmatched"]:
         yield f"  no rule about it: {_named(decision['unmatched'])}"
     if decision["notReached"]:
-        yield f"  not called, because the refusal came first: {_named(decision['notReached'])}"
+        first = "the client hung up" if decision["outcome"] == "canceled" else "the refusal came"
+        yield f"  not called, because {first} first: {_named(decision['notReached'])}"
 
 
 def _time(decision: Document) -> Iterator[str]:
@@ -194,7 +208,7 @@ def _row(policy: Document) -> tuple[str, ...]:
     changes = len(policy["changes"]) or len(policy["wouldChange"])
     return (
         _name(policy) + (" (again)" if policy["round"] else ""),
-        verdict or "",
+        verdict or "no answer",
         answer,
         cache["result"] if cache else "",
         _ms(policy["startedMs"]),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from gateway.engine.answer_source import Source
-from gateway.engine.decision import Decision
+from gateway.engine.decision import Decision, Outcome
 from gateway.engine.verdicts import ANSWER_WORDS, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
@@ -126,13 +126,16 @@ class Metrics:
 
     # ----------------------------------------------------------------------------------------------- as Consumer
 
-    def decided(self, decision: Decision) -> None:
-        """Count a decision."""
+    def decided(self, decision: Decision) -> None:  # noqa: C901 - another function would cost each review
+        """Count a decision. Of a canceled review, only what policies did: it has no answer, good or bad, so it is in no
+        ratio of answers (``REVIEWS_CANCELED`` counts it).
+        """
         add, phase = self._add, decision.plan.phase
-        add(REVIEWS, (phase, decision.outcome))
-        seconds, remaining = decision.ended - decision.started, decision.ends - decision.ended
-        self._series_of(REVIEW_SECONDS, (phase,)).observe(seconds if seconds > 0 else 0.0, _exemplar(decision))
-        self._series_of(REVIEW_BUDGET_REMAINING, (phase,)).observe(remaining if remaining > 0 else 0.0)
+        if decision.outcome is not Outcome.CANCELED:
+            add(REVIEWS, (phase, decision.outcome))
+            seconds, remaining = decision.ended - decision.started, decision.ends - decision.ended
+            self._series_of(REVIEW_SECONDS, (phase,)).observe(seconds if seconds > 0 else 0.0, _exemplar(decision))
+            self._series_of(REVIEW_BUDGET_REMAINING, (phase,)).observe(remaining if remaining > 0 else 0.0)
         used, exhausted = 0, False
         for call in decision.calls:
             if call.answer is None:

@@ -117,7 +117,9 @@ class OtlpSink:
 
     def _log_record(self, line: bytes) -> ReadableLogRecord:
         decision = _decode(line)
-        failed = any(each.verdict == "failure" or each.source == "stale" for each in decision.policies)
+        failed = decision.outcome == "failed" or any(
+            each.verdict == "failure" or each.source == "stale" for each in decision.policies
+        )
         severity = SeverityNumber.WARN if failed else SeverityNumber.INFO
         record = LogRecord(
             timestamp=round(decision.time.timestamp() * _NANOSECONDS),

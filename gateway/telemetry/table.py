@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from gateway.engine.answer_source import Source
-from gateway.engine.decision import Outcome
+from gateway.engine.decision import ANSWERED
 from gateway.engine.object_state import DIFFERENCE_STEPS, PATCH_WORK
 from gateway.engine.plan import UnavailableReason
 from gateway.policies.model import Mode, Phase, Policy
@@ -179,7 +179,7 @@ def _of_process(kind: Kind, name: str, text: str, combined: Combination = Combin
 
 # ------------------------------------------------------------------------------------------------------- reviews
 
-REVIEWS: Final = _counter("reviews_total", "Reviews decided.", phase=Phase, outcome=Outcome)
+REVIEWS: Final = _counter("reviews_total", "Reviews answered.", phase=Phase, outcome=ANSWERED)
 REVIEW_SECONDS: Final = _histogram("review_duration_seconds", "From the request's head to its answer.", phase=Phase)
 REVIEW_BUDGET_REMAINING: Final = _histogram(
     "review_budget_remaining_seconds",
@@ -191,7 +191,7 @@ REVIEW_BUDGET_EXHAUSTED: Final = _counter(
     "review_budget_exhausted_total", "Reviews in which a policy failed with `BUDGET_EXHAUSTED`.", phase=Phase
 )
 ENTRY_REVIEWS: Final = _counter(
-    "entry_reviews_total", "Reviews decided through an entry.", phase=Phase, entry=CONFIGURED, outcome=Outcome
+    "entry_reviews_total", "Reviews answered through an entry.", phase=Phase, entry=CONFIGURED, outcome=ANSWERED
 )
 OUTDATED_ENTRY_REVIEWS: Final = _counter(
     "outdated_entry_reviews_total",
@@ -333,7 +333,9 @@ ADMIN_REQUESTS_REJECTED: Final = _counter(
 LIMIT_HITS: Final = _counter(
     "limit_hits_total", "Times that a limit was reached.", limit=(*LIMITS, *LIMIT_OF.values()), starts=_first_limits
 )
-REVIEWS_CANCELED: Final = _counter("reviews_canceled_total", "Reviews canceled by the API server.", phase=Phase)
+REVIEWS_CANCELED: Final = _counter(
+    "reviews_canceled_total", "Reviews that the API server canceled: they have no answer.", phase=Phase
+)
 REVIEWS_IN_FLIGHT: Final = _gauge("reviews_in_flight", "Reviews being decided.")
 REVIEWS_WAITING: Final = _gauge("reviews_waiting", "Reviews that wait to begin: there are more than can be judged.")
 REVIEWS_IN_FLIGHT_LIMIT: Final = _gauge(

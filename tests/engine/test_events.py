@@ -16,6 +16,7 @@ from hypothesis import settings
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.documents.documents import hashed
 from gateway.engine.answer_source import Origin, Source
+from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.steps import NamespaceLookup
@@ -253,14 +254,18 @@ def test_the_patch_gives_what_was_predicted_whatever_happens():
 @BOTH
 def test_who_hangs_up_leaves_nothing_open_and_no_more_is_called(phase):
     """At any moment."""
-    for world, _ in chaoses(phase):
+    for world, chain in chaoses(phase):
         world.run()
         if world.over:
             continue
-        step = world.engine.abandoned()
+        step = world.engine.abandoned(world.now)
         left = world.calls.keys() - world.answered - world.cancelled
         assert {call.id for call in step.cancels} == {call_id for call_id in left if world.calls[call_id].cancellable}
-        assert (step.calls, step.lookups, step.wake_at, step.decision) == ((), (), None, None)
+        assert (step.calls, step.lookups, step.wake_at) == ((), (), None)
+        decision = step.decision
+        assert (decision.outcome, decision.response.allowed, decision.patch) == (Outcome.CANCELED, False, ())
+        known = [each.index for each in decision.all_calls if each.round == 0]
+        assert known == list(range(len(known) if phase is Phase.MUTATING else len(chain)))
         world.over = True
         world.afterwards()
 

@@ -3,6 +3,7 @@
 import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
+from gateway.engine.answer_source import Source
 from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
 from gateway.engine.steps import AuthorizationLookup
@@ -153,6 +154,7 @@ def test_when_the_api_server_hangs_up_what_is_found_changes_nothing():
     """No policy waits any more."""
     engine = Engine(request(), plan(policy("a", match_conditions=(MAY,))), ends=200.0)
     (lookup,) = engine.start(100.0).lookups
-    engine.abandoned()
+    (waiting,) = engine.abandoned(100.5).decision.calls
+    assert (waiting.answer, waiting.call, waiting.source) == (None, None, Source.NONE)
     step = engine.found(lookup.id, Authorization(allowed=True), 101.0)
     assert (step.calls, step.decision) == ((), None)

@@ -158,7 +158,7 @@ def test_when_the_api_server_hangs_up_all_calls_are_cancelled_but_those_with_sid
     ]
     engine = Engine(request(), plan(*pair), ends=200.0)
     calls = engine.start(100.0).calls
-    step = engine.abandoned()
+    step = engine.abandoned(100.5)
     assert step.cancels == (calls[0],)
     assert engine.answered(calls[1], Allow(), 101.0).decision is None
 

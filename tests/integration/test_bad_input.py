@@ -195,6 +195,23 @@ def test_a_review_that_is_too_large_is_denied(client, warned):
     assert warned("REQUEST_TOO_LARGE")
 
 
+def test_a_review_that_is_too_large_is_recorded(client, process):
+    """It is a bad event of the objective, and ``/explain`` has who sent what, and why it was refused."""
+    failed = {"phase": "mutating", "outcome": "failed"}
+    before = process.metric("reviews_total", **failed)
+    client.send(post(review(uid="too-large", object={"padding": LIMIT * "x"})))
+    assert process.metric("reviews_total", **failed) == before + 1
+    (decision,) = json.loads(process.admin("/explain/too-large"))["decisions"]
+    assert (decision["outcome"], decision["reason"]) == ("failed", "REQUEST_TOO_LARGE")
+    assert (decision["status"]["code"], decision["policies"], decision["cuts"]) == (413, [], [])
+    assert f"the limit is {LIMIT};" in decision["status"]["message"]
+    sent = json.loads(GOOD.body)["request"]
+    assert decision["request"]["name"] == sent["name"]
+    assert decision["request"]["user"] == sent["userInfo"]["username"]
+    text = process.admin("/explain/too-large?o=text")
+    assert "The gateway refused it: REQUEST_TOO_LARGE: this AdmissionReview has " in text
+
+
 def test_without_a_uid_in_its_beginning_too_large_is_413(client, warned):
     """Where the first 4 KB hold no uid, a body beyond the limit is HTTP 413 and one line."""
     answer = client.send(post(b'{"padding":"%s",' % (LIMIT * b"x") + GOOD.body[1:]))

@@ -1,5 +1,6 @@
 """Planted defects of the gateway: INTERNAL for each policy without a verdict; an answer with the uid, always."""
 
+import asyncio
 import json
 from contextlib import asynccontextmanager
 
@@ -141,8 +142,28 @@ async def test_whatever_breaks_there_is_an_answer(judged, monkeypatch, owner, na
     monkeypatch.setattr(owner, name, fails_once)
     async with judged(failurePolicy="Ignore") as (served, log):
         assert is_refused(await served.send(message(VALIDATING)), VALIDATING)
+        # It is a bad event of the objective, and can be explained.
+        assert served.metric("reviews_total", phase="validating", outcome="failed") == 1
+        (decision,) = served.decisions.values()
+        assert (decision.outcome, decision.reason, decision.response.allowed) == ("failed", "INTERNAL", False)
+        status, text = await served.admin(f"/explain/{decision.request.uid}?o=text")
+        assert (status, "The gateway refused it: INTERNAL: " in text) == (200, True)
         assert (await served.send(message(VALIDATING))).response["allowed"]
     assert reported(log) == ["a review could not be decided; it is refused"]
+
+
+async def test_a_review_that_is_cancelled_inside_the_gateway_is_a_failure(judged, monkeypatch):
+    """Not one that the client canceled: it is answered, with HTTP 500, and counts as failed."""
+
+    def cancels(_driver):
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(driver.Driver, "decide", cancels)
+    async with judged() as (served, _):
+        assert (await served.send(message(VALIDATING))).status == 500
+        (decision,) = served.decisions.values()
+        assert (decision.outcome, decision.reason) == ("failed", "INTERNAL")
+        assert served.metric("reviews_canceled_total", phase="validating") == 0
 
 
 async def test_who_looks_on_changes_nothing(judged):

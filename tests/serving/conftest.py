@@ -57,8 +57,9 @@ def routes(not_ready, entries):
     return table
 
 
-def refuse(uid, api_version, code, message):
-    return json.dumps({"uid": uid, "apiVersion": api_version, "code": code, "message": message}).encode()
+def refuse(review):
+    found = review.envelope
+    return json.dumps({"uid": found.uid, "apiVersion": found.api_version, "code": 413, "message": review.why}).encode()
 
 
 class Loop:

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.engine.answer_source import Origin, Source
+from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import Cache, FailurePolicy, ReinvocationPolicy, Requirement, Selector
@@ -130,6 +131,48 @@ async def test_who_hangs_up_leaves_no_call_open():
     with pytest.raises(asyncio.CancelledError):
         await deciding
     assert policy_caller.open == set()
+
+
+async def test_who_hangs_up_leaves_a_record():
+    """The call that had no answer is in it, however often it is asked for; and the future is no circle."""
+    driving = driver(Silent(), request())
+    deciding = asyncio.create_task(driving.decide())
+    await asyncio.sleep(0)
+    deciding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await deciding
+    record = driving.abandoned()
+    assert record.outcome is Outcome.CANCELED
+    assert [(call.call is not None, call.answer) for call in record.calls] == [(True, None)]
+    assert record.ledger.dispatched is not None
+    assert driving.abandoned() is record
+
+
+async def test_who_hangs_up_as_the_decision_is_made_has_it_recorded():
+    """There is one record of a review: that of its decision."""
+    policy_caller = Silent()
+    driving = driver(policy_caller, request())
+    deciding = asyncio.create_task(driving.decide())
+    await asyncio.sleep(0)
+    driving.answered(policy_caller.calls[1], Allow())
+    deciding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await deciding
+    assert driving.abandoned().outcome is Outcome.ALLOWED
+
+
+async def test_a_review_that_was_not_begun_is_given_up():
+    """Its client left while it waited to be read."""
+    record = driver(Silent(), request()).abandoned()
+    assert (record.outcome, record.calls) == (Outcome.CANCELED, ())
+
+
+async def test_a_record_that_cannot_be_made_is_none(monkeypatch):
+    """Where the engine breaks again and again; nothing is raised."""
+    driving = driver(Silent(), request())
+    for event in ("abandoned", "broken"):
+        monkeypatch.setattr(driving._engine, event, _raise)
+    assert driving.abandoned() is None
 
 
 async def test_prefetched_calls_are_cancelled_by_the_event_that_decides():

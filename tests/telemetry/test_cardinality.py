@@ -2,7 +2,7 @@
 
 from math import prod
 
-from gateway.engine.decision import Outcome
+from gateway.engine.decision import ANSWERED
 from gateway.policies.model import Phase
 from gateway.telemetry.events import CONFIGURED, Kind
 from gateway.telemetry.table import CLUSTER, GATEWAY, PREFIX, REDIS, WEBHOOK_PROBE
@@ -22,7 +22,7 @@ async def test_no_word_of_a_request_or_an_answer_becomes_a_label():
     for phase in Phase:
         labels = {"phase": phase.value}
         decided = [
-            sample_value(gateway.metrics, f"{PREFIX}reviews_total", labels | {"outcome": each}) for each in Outcome
+            sample_value(gateway.metrics, f"{PREFIX}reviews_total", labels | {"outcome": each}) for each in ANSWERED
         ]
         assert all(decided), "reviews end in every way"
     for form in (False, True):

@@ -17,7 +17,7 @@ from gateway.telemetry.decision_document import decision_document, encoded
 from gateway.telemetry.decision_memory import NOT_RETAINED, DecisionMemory
 from gateway.telemetry.events import NoEvents
 from gateway.telemetry.table import REDUCED_DECISIONS
-from tests.world import decide, patch, policy, request
+from tests.world import canceled, decide, patch, policy, request
 
 
 def decision(uid, answer=None, obj=None, **options):
@@ -63,6 +63,13 @@ def test_the_refused_do_not_make_room_for_the_allowed():
     ignored = decision("i", Failure(reason=Reason.WORKER_TIMEOUT, message="m"), failure_policy=FailurePolicy.IGNORE)
     memory = memory_of(decision("d", Deny()), ignored, *(decision(f"a{number}") for number in range(9)), decisions=4)
     assert sorted(uids(memory.newest())) == ["a7", "a8", "d", "i"]
+
+
+def test_the_canceled_do_not_make_room_for_each_other_among_the_refused():
+    """A client may hang up as often as it likes: what was refused stays."""
+    gone = [canceled([policy("a")], on=request(uid=f"c{number}")) for number in range(9)]
+    memory = memory_of(decision("d", Deny()), *gone, decisions=4)
+    assert sorted(uids(memory.newest())) == ["c7", "c8", "d"]
 
 
 def test_all_refused_decisions_are_retained_since_the_last_that_was_evicted():

@@ -10,6 +10,7 @@ from gateway.engine.answer_source import Source
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy, Mode, OnConflict
 from gateway.reasons import Reason
+from gateway.serving.own_refusals import internal
 from gateway.telemetry.background_writer import BackgroundWriter
 from gateway.telemetry.decision_document import decision_document
 from gateway.telemetry.decisions import DecisionLog
@@ -23,7 +24,7 @@ from tests.integration.workers import ALLOW, always, answer, deny, patch, script
 from tests.otlp_receiver import otlp_grpc
 from tests.telemetry.test_background_writer import Collected, writing
 from tests.traffic import recording
-from tests.world import decide, label
+from tests.world import canceled, decide, label
 from tests.world import policy as value_policy
 
 SECRETS = [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]}]
@@ -57,6 +58,8 @@ DECISIONS = {
     "failed": (decided(AWAY), set(LogLevel)),
     "failed open": (decided(AWAY, failure_policy=FailurePolicy.IGNORE), set(LogLevel)),
     "stale": (stale(), set(LogLevel)),
+    "canceled": (canceled([value_policy("p0")]), {LogLevel.ALL}),
+    "failed by the gateway": (internal(decided(Allow())), set(LogLevel)),
     "denied and failed": (decided(Deny(message="no"), AWAY), {LogLevel.ALL, LogLevel.DENIED}),
 }
 

@@ -8,12 +8,14 @@ from gateway.policies.model import FailurePolicy, Mode, Phase, Rule
 from gateway.policies.workers.targets import GrpcTarget, Worker
 from gateway.reasons import Reason
 from gateway.serving.explain import explanation
+from gateway.serving.own_refusals import internal
 from gateway.telemetry.decision_memory import DecisionMemory
 from gateway.telemetry.explanation import explanation_lines
 from gateway.telemetry.findings import Query, find
-from tests.world import decide, label, patch, policy, request
+from tests.world import canceled, decide, label, patch, policy, request
 
 OTHERS = (Rule(operations=("*",), api_groups=("apps",), api_versions=("v1",), resources=("deployments",)),)
+SLOW = {"worker-slow": Worker(name="worker-slow", grpc=GrpcTarget(target="dns:///slow:50051"))}
 WORKERS = {"worker-strict": Worker(name="worker-strict", grpc=GrpcTarget(target="dns:///strict:50051"))}
 
 
@@ -51,6 +53,31 @@ def test_a_denial_leads_to_the_line_of_its_policy():
         "not called, because the refusal came first: test/late.test.example.com",
     ):
         assert f"  {line}\n" in rest
+
+
+def test_who_hung_up_had_no_answer_of_these():
+    """After how long, which policy the gateway waited for, and where its worker is."""
+    memory = DecisionMemory()
+    chain = [policy("slow"), policy("late", index=1)]
+    decision = canceled(chain, on=request(name="web"), prefetch=False)
+    memory.decided(replace(decision, plan=replace(decision.plan, workers=SLOW)))
+    text = "\n".join(explanation_lines(explanation("u1", [find(memory, Query(uid="u1"), replica="gw-1")])))
+    assert text.startswith("CANCELED: CREATE pods t/web\n")
+    waited = (
+        "The client hung up after 2,500 ms, while the gateway waited for test/slow.test.example.com. It got no answer."
+    )
+    assert f"\n\n{waited}\n  worker         worker-slow at dns:///slow:50051, its policy slow, version 1\n" in text
+    assert "0 policies judged it; 1 call to a worker, 0 answers without one" in text
+    assert "not called, because the client hung up first: test/late.test.example.com" in text
+    assert "no answer" in text.rpartition("\n")[2]
+
+
+def test_what_the_gateway_refused_itself_says_so():
+    """Also where a policy had refused: its verdict is not what the client got."""
+    for answer in (Allow(), Deny(message="no")):
+        text = text_of([policy("a")], {"a": answer}, change=internal)
+        assert text.startswith("FAILED: ")
+        assert "The gateway refused it: INTERNAL: the gateway could not decide this review; see its log\n" in text
 
 
 def test_what_was_changed_and_by_whom():

@@ -7,6 +7,8 @@ from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.engine.answer_source import Source
+from gateway.engine.decision import ANSWERED
+from gateway.engine.engine import Engine
 from gateway.engine.object_state import DIFFERENCE_STEPS, PATCH_WORK
 from gateway.engine.plan import Unavailable, UnavailableReason
 from gateway.engine.trace_context import TraceContext
@@ -18,6 +20,7 @@ from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer_set import PointerSet
 from gateway.serving.idempotency_check import STABLE, UNSTABLE
 from gateway.serving.limits import Limits
+from gateway.serving.own_refusals import internal
 from gateway.serving.refusals import Refusal
 from gateway.serving.replay import DROPPED, FAILED
 from gateway.serving.shadow_comparison import DIFFERENT, SAME
@@ -67,7 +70,7 @@ from gateway.telemetry.table import (
 from gateway.transports.limits import TransportLimits
 from gateway.transports.worker_channel import count_worker_event
 from tests.samples import sample_value
-from tests.world import decide, label, patch, policy, request
+from tests.world import decide, label, patch, plan, policy, request
 
 FAILURE = Failure(reason=Reason.WORKER_FAILURE, message="x")
 
@@ -145,6 +148,31 @@ def test_a_decision_is_counted(metrics, phase, answer, verdict, outcome):
     assert value(metrics, "policy_verdicts_total", **labels, verdict=verdict) == 1
     others = {"allow", "deny", "failure"} - {verdict}
     assert [value(metrics, "policy_verdicts_total", **labels, verdict=other) for other in others] == [0, 0]
+
+
+def test_a_canceled_review_is_in_no_ratio_of_answers(metrics):
+    """It has none: neither a review nor its time counts, only what its policies had said before."""
+    pair = [policy(name, phase=Phase.VALIDATING, index=index) for index, name in enumerate(("one", "two"))]
+    metrics.know(pair, [])
+    engine = Engine(request(), plan(*pair), ends=110.0)
+    engine.answered(engine.start(100.0).calls[0], Deny(message="no"), 101.0)
+    metrics.decided(engine.abandoned(102.0).decision)
+    assert [value(metrics, "reviews_total", phase="validating", outcome=each) for each in ANSWERED] == [0, 0, 0]
+    assert value(metrics, "review_duration_seconds_count", phase="validating") == 0
+    verdicts = [
+        value(metrics, "policy_verdicts_total", phase="validating", policy=each.qualified_name, verdict="deny")
+        for each in pair
+    ]
+    assert verdicts == [1, 0]
+
+
+@pytest.mark.parametrize("record", [None, Allow(), Deny(message="no")])
+def test_what_the_gateway_refuses_itself_is_a_bad_event(metrics, record):
+    """Of the objective of availability, whatever the policies had said."""
+    decision, _ = decide([policy("one")], {"one": record or Allow()})
+    metrics.decided(internal(decision))
+    assert value(metrics, "reviews_total", phase="mutating", outcome="failed") == 1
+    assert value(metrics, "review_duration_seconds_count", phase="mutating") == 1
 
 
 def test_a_policy_that_cannot_be_called_is_counted_as_a_failure(metrics):

@@ -105,6 +105,9 @@ class _Spans:
         }
         if request.sub_resource:
             attributes["admission.subresource"] = shortened(request.sub_resource)
+        if decision.outcome is Outcome.CANCELED:
+            # "If and only if one was received/sent."
+            del attributes["http.response.status_code"]
         failure = self._refusing_failure() if decision.outcome is Outcome.FAILED else ""
         if failure:
             attributes["error.type"] = failure
@@ -123,7 +126,9 @@ class _Spans:
         )
 
     def _refusing_failure(self) -> str:
-        """The reason of the first failure that refuses the request."""
+        """Why the gateway itself refuses the request, or the reason of the first failure that does."""
+        if self._decision.reason is not None:
+            return self._decision.reason.value
         for turn in self._decision.calls:
             if turn.failed_closed and isinstance(turn.answer, Failure):
                 return turn.answer.reason.value
@@ -131,6 +136,7 @@ class _Spans:
 
     def _stages(self) -> Iterator[Span]:
         decision, ledger = self._decision, self._decision.ledger
+        is_answered = decision.outcome is not Outcome.CANCELED
         last_turn = max((turn.ended for turn in decision.calls), default=decision.ended)
         dispatched = decision.ended if ledger.dispatched is None else min(ledger.dispatched, decision.ended)
         stages = (
@@ -145,7 +151,7 @@ class _Spans:
             ("encode", decision.ended, ledger.encoded),
         )
         for name, started, ended in stages:
-            if started is not None and ended is not None:
+            if started is not None and ended is not None and (name != "compose" or is_answered):
                 yield self._internal(f"admission.{name}", self._trace.span_id, started, ended, {})
 
     # ------------------------------------------------------------------------------------------------ the turns
