@@ -206,7 +206,7 @@ bench-heavy: $(VENV)/.dev  ## CPU and memory of twelve large reviews at once, an
 bench-cluster: $(VENV)/.dev build-apiserver  ## time from an applied policy to its being enforced by all of three gateways
 	@$(BIN)/python benchmarks/cluster.py $(ARGS)
 
-cardinality: $(VENV)/.dev  ## by hand: /metrics after a million reviews with names that their senders choose (ten minutes; ARGS="--reviews 10000")
+cardinality: $(VENV)/.dev  ## /metrics after a million reviews with names that their senders choose (ten minutes; .ci/run has ARGS="--reviews 100000")
 	@$(BIN)/python -m tests.telemetry.hostile_reviews $(ARGS)
 
 path: $(VENV)/.dev  ## the functions that one review passes: how many, in how many modules, how deep (ARGS="-o tree": which)
