@@ -224,14 +224,19 @@ crds: $(VENV)/.dev  ## make deploy/chart/crds from the readers of the gateway's 
 	@$(BIN)/python -m deploy.generator
 
 lock: $(VENV)/.dev  ## lock requirements/*.in again, with hashes
-	@for name in run dev fuzz; do (cd requirements && ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	@for name in run dev fuzz audit; do (cd requirements && ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --custom-compile-command 'make lock' --no-emit-index-url $$name.in -o $$name.txt) || exit 1; done
 
 sbom: $(VENV)/.dev  ## a CycloneDX bill of materials of all that the locks pin, in dist/sbom.cdx.json
 	@$(BIN)/python -m deploy.dependencies.sbom dist/sbom.cdx.json
 
-audit-dependencies: $(VENV)/.dev  ## known vulnerabilities of the pins, and which are not the newest (by hand; five minutes and a network)
-	@$(BIN)/python -m deploy.dependencies.audit
+.run/audit/.pip-audit: requirements/audit.txt
+	@$(PYTHON) -m venv .run/audit
+	@.run/audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
+	@touch $@
+
+audit-dependencies: $(VENV)/.dev .run/audit/.pip-audit  ## known vulnerabilities of the pins, and which are not the newest (by hand; five minutes and a network)
+	@PATH="$(CURDIR)/.run/audit/bin:$$PATH" $(BIN)/python -m deploy.dependencies.audit
 
 clean:  ## remove everything that the other targets made
 	rm -rf $(VENV) .run .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,8 +1,10 @@
 """``make audit-dependencies``: known vulnerabilities of the pinned packages, and which pins are not the newest.
 
 Each ecosystem's own client is asked: for vulnerabilities pip-audit, govulncheck, npm audit and cargo audit, which need
-the network and databases of their own; for the newest versions pip, go, npm, cargo and Maven, which ask the index that
-they are configured for. A tool that is missing, or cannot reach what it needs, is said.
+the network and databases of their own; for the newest versions uv, go, npm, cargo and Maven, which ask the index that
+they are configured for. What is compared are the pins of the locks, whatever is installed; of Python packages the
+newest is that which requirements/*.in permits. A tool that is missing, or cannot reach what it needs, is said. Tags of
+container images are not compared: no client here asks a registry for them.
 
 ==== ==============================================================================================
 exit means
@@ -25,7 +27,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from deploy.dependencies.locks import CARGO, GO, MAVEN, NPM, ROOT
+from deploy.dependencies.locks import CARGO, GO, MAVEN, NPM, REQUIREMENTS, ROOT, packages, requirements, versions
 
 SECONDS: Final = 600
 """For one client: Maven resolves its own plugin first."""
@@ -70,9 +72,9 @@ AUDITS: Final = (
         Audit(
             name="pip-audit",
             folder=".",
-            command=("pip-audit", "--require-hashes", "--disable-pip", "-r", f"requirements/{name}.txt"),
+            command=("pip-audit", "--require-hashes", "--disable-pip", "-r", lock),
         )
-        for name in ("run", "dev")
+        for lock in REQUIREMENTS
     ),
     *(
         Audit(name="govulncheck", folder=folder, command=("govulncheck", "./..."), found=3)
@@ -104,17 +106,26 @@ def run(command: tuple[str, ...], folder: str) -> Answer:
 # ------------------------------------------------------------------------------------------------ newest versions
 
 
+def _pins(lock: str) -> dict[str, str]:
+    """The versions in a lock, by name."""
+    return versions((each.name, each.version) for each in packages() if each.lock == lock)
+
+
+_COMPILE: Final = (
+    *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--no-header"),
+    *("--no-annotate", "--no-emit-index-url"),
+)
+
+
 def _pip(ask: Run) -> Iterator[Row]:
-    answer = _asked(ask((sys.executable, "-m", "pip", "list", "--outdated", "--format", "json"), "."))
-    for each in json.loads(answer):
-        if each["name"] not in {"pip", "setuptools"}:
-            yield Row(
-                kind="pypi",
-                name=each["name"],
-                pinned=each["version"],
-                newest=each["latest_version"],
-                lock="requirements",
-            )
+    """What `make lock` would make of an empty lock."""
+    for lock in REQUIREMENTS:
+        name = Path(lock).with_suffix(".in").name
+        newest = versions(requirements(_asked(ask((*_COMPILE, name), "requirements"))))
+        for package, pinned in _pins(lock).items():
+            # One that is not needed any more has none.
+            if (latest := newest.get(package, "none")) != pinned:
+                yield Row(kind="pypi", name=package, pinned=pinned, newest=latest, lock=lock)
 
 
 def _npm(ask: Run) -> Iterator[Row]:
@@ -131,13 +142,15 @@ def _npm(ask: Run) -> Iterator[Row]:
 
 
 def _go(ask: Run) -> Iterator[Row]:
-    form = "{{if and .Update (not .Indirect)}}{{.Path}} {{.Version}} {{.Update.Version}}{{end}}"
+    form = "{{if .Update}}{{.Path}} {{.Version}} {{.Update.Version}}{{end}}"
     for lock in GO:
+        pins = _pins(lock)
         for line in _asked(
             ask(("go", "list", "-e", "-m", "-u", "-mod=readonly", "-f", form, "all"), str(Path(lock).parent))
         ).splitlines():
-            if line.strip():
-                name, pinned, newest = line.split()
+            # Of the modules that others know, too, go.mod pins those that a build needs.
+            name, pinned, newest = line.split() if line.strip() else ("", "", "")
+            if name in pins:
                 yield Row(kind="golang", name=name, pinned=pinned, newest=newest, lock=lock)
 
 
@@ -145,11 +158,14 @@ _CARGO: Final = re.compile(r"(?:Adding|Unchanged|Updating) (\S+) v(\S+) (?:-> v\
 
 
 def _cargo(ask: Run) -> Iterator[Row]:
-    for lock in (CARGO[0], CARGO[2]):
+    for lock in CARGO:
+        pins = _pins(lock)
         answer = ask(("cargo", "update", "--dry-run", "--verbose"), str(Path(lock).parent))
         _asked(answer)
         for name, pinned, newest in _CARGO.findall(answer.error):
-            yield Row(kind="cargo", name=name, pinned=pinned, newest=newest, lock=lock)
+            # What these need themselves, no lock pins: a library has no Cargo.lock.
+            if name in pins:
+                yield Row(kind="cargo", name=name, pinned=pinned, newest=newest, lock=lock)
 
 
 _UPDATES: Final = "org.codehaus.mojo:versions-maven-plugin:2.19.1:display-dependency-updates"
@@ -179,7 +195,7 @@ def _maven(ask: Run) -> Iterator[Row]:
 
 
 NEWEST: Final[dict[str, Callable[[Run], Iterator[Row]]]] = {
-    "pip list --outdated": _pip,
+    "uv pip compile": _pip,
     "npm outdated": _npm,
     "go list -m -u": _go,
     "cargo update --dry-run": _cargo,

@@ -3,7 +3,7 @@
 ===================  =======================================================================================
 file                 what it pins
 ===================  =======================================================================================
-requirements/*.txt   all Python packages, with hashes; what is only in dev.txt is not shipped
+requirements/*.txt   all Python packages, with hashes; what is not in run.txt is not shipped
 package-lock.json    all packages of npm, with hashes; those with "dev" are not shipped
 go.mod, go.sum       all modules that a build needs, with hashes in go.sum
 pom.xml              direct dependencies and plugins; Maven has no lock, only the hashes in workers/java/.mvn
@@ -18,7 +18,7 @@ import json
 import re
 import tomllib
 import xml.etree.ElementTree as ET  # the project's own files
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +26,12 @@ from msgspec import Struct
 
 ROOT: Final = Path(__file__).parents[2]
 
-REQUIREMENTS: Final = ("requirements/run.txt", "requirements/dev.txt")
+REQUIREMENTS: Final = (
+    "requirements/run.txt",
+    "requirements/dev.txt",
+    "requirements/fuzz.txt",
+    "requirements/audit.txt",
+)
 
 NPM: Final = ("workers/node/package-lock.json", "tests/browser/package-lock.json")
 
@@ -99,10 +104,23 @@ def packages(root: Path = ROOT) -> list[Package]:
     return sorted(found)
 
 
+def requirements(text: str) -> list[tuple[str, str]]:
+    """Name and version of each entry of a requirements file."""
+    # PEP 503's form.
+    return [(re.sub(r"[-_.]+", "-", name).lower(), version) for name, version in _REQUIREMENT.findall(text)]
+
+
+def versions(found: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The versions by name. A name may have several: for other platforms, or versions of Python."""
+    made: dict[str, str] = {}
+    for name, version in sorted(found):
+        made[name] = f"{made[name]}, {version}" if name in made else version
+    return made
+
+
 def _pypi(root: Path, lock: str) -> Iterator[Package]:
-    for name, version in _REQUIREMENT.findall((root / lock).read_text()):
-        # PEP 503's form.
-        yield _package("pypi", re.sub(r"[-_.]+", "-", name).lower(), version, lock)
+    for name, version in requirements((root / lock).read_text()):
+        yield _package("pypi", name, version, lock)
 
 
 def _npm(root: Path, lock: str) -> Iterator[Package]:

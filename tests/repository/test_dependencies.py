@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,8 @@ def test_every_lock_is_known():
         for path in ROOT.rglob(name)
         if not {*path.relative_to(ROOT).parts} & {*IGNORED}
     }
-    assert found | {*REQUIREMENTS, "NOTICE"} == {*LOCKS}
+    found |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "requirements").glob("*.txt")}
+    assert found | {"NOTICE"} == {*LOCKS}
 
 
 @pytest.mark.parametrize("lock", [*REQUIREMENTS, *TEMPLATES])
@@ -50,11 +52,13 @@ def test_a_requirement_has_its_version_and_hashes(lock):
         assert re.match(r"[\w.-]+==[\w.+!-]+ *(;[^\\]*)?\\\n( +--hash=sha256:[0-9a-f]{64}( \\)?\n)+$", entry), entry
 
 
-@pytest.mark.parametrize("name", ["run", "dev"])
-def test_every_requirement_is_locked(name):
-    """What run.in and dev.in name."""
-    wanted = re.findall(r"(?m)^([A-Za-z][\w.-]*)", text(f"requirements/{name}.in"))
-    known = set(re.findall(r"(?m)^([A-Za-z][\w.-]*)==", text(f"requirements/{name}.txt")))
+@pytest.mark.parametrize("lock", REQUIREMENTS)
+def test_every_requirement_is_locked(lock):
+    """What its .in names; `make lock` makes all of them."""
+    wanted = re.findall(r"(?m)^([A-Za-z][\w.-]*)", text(lock.replace(".txt", ".in")))
+    assert wanted
+    known = set(re.findall(r"(?m)^([A-Za-z][\w.-]*)==", text(lock)))
+    assert re.search(rf"(?m)^\t@for name in [a-z ]*\b{lock[13:-4]}\b", text("Makefile"))
     assert {each.lower() for each in wanted} <= known
 
 
@@ -183,6 +187,8 @@ def test_the_bill_says_what_is_shipped():
     required = ("pypi/aiohttp", "npm/uplot", "golang/google.golang.org/grpc", "cargo/tonic", "maven/io.grpc/grpc-api")
     excluded = (
         "pypi/pytest",
+        "pypi/atheris",
+        "pypi/pip-audit",
         "npm/typescript",
         "golang/github.com/spf13/pflag",
         "maven/org.junit.jupiter/junit-jupiter",
@@ -222,11 +228,15 @@ def test_an_inexact_crate_is_an_error(tmp_path):
 
 
 def answers(given):
-    """A machine whose clients answer this; the others are not installed."""
+    """A machine whose clients answer this, by command or by command and folder; the others are not installed."""
 
     def ask(command, folder):
         name = " ".join(command[:2]) if command[0] in {"npm", "cargo"} else command[0]
-        return given.get(name, audit.Answer(code=None, error=f"{command[0]} is not installed"))
+        last = f"{name} {command[-1]}"
+        for key in ((name, folder), last, name):
+            if key in given:
+                return given[key]
+        return audit.Answer(code=None, error=f"{command[0]} is not installed")
 
     return ask
 
@@ -262,12 +272,47 @@ def test_the_exit_code_of_an_audit(given, code, said):
     assert len(lines) == len(audit.AUDITS)
 
 
+def unchanged(**others):
+    """What uv says if each lock is the newest, but for these packages."""
+    found = {}
+    for lock in REQUIREMENTS:
+        pins = [f"{each.name}=={others.get(each.name, each.version)}" for each in locks.packages() if each.lock == lock]
+        found[f"uv {lock[13:].replace('.txt', '.in')}"] = audit.Answer(code=0, out="\n".join(pins))
+    return found
+
+
+def test_what_is_compared_are_the_pins():
+    """Of every lock, whatever is installed here; of what other modules know besides, nothing."""
+    rows, unknown = audit.compared(answers(unchanged(atheris="9.9", **{"pip-audit": "9.8", "aiohttp": "9.7"})))
+    assert {(row.name, row.newest, row.lock) for row in rows} == {
+        ("atheris", "9.9", "requirements/fuzz.txt"),
+        ("pip-audit", "9.8", "requirements/audit.txt"),
+        ("aiohttp", "9.7", "requirements/run.txt"),
+        ("aiohttp", "9.7", "requirements/dev.txt"),
+    }
+    assert "uv pip compile" not in unknown
+    lock = "workers/go/go.mod"
+    indirect = re.search(r"(?m)^\t(\S+) (v\S+) // indirect$", text(lock))
+    listed = f"{indirect[1]} {indirect[2]} v9.9.9\nexample.com/other v1.0.0 v2.0.0\n\n"
+    go = {("go", str(Path(each).parent)): audit.Answer(code=0, out=listed if each == lock else "") for each in GO}
+    rows, _ = audit.compared(answers(go))
+    assert [(row.name, row.newest, row.lock) for row in rows] == [(indirect[1], "v9.9.9", lock)]
+    of_time = audit.Answer(code=0, error="      Adding time v0.3.45 (available: v0.3.55)\n")
+    for lock in CARGO:
+        name, version = next((each.name, each.version) for each in locks.packages() if each.lock == lock)
+        own = audit.Answer(code=0, error=f"   Unchanged {name} v{version} (available: v99.0.0)\n")
+        given = {"cargo update": of_time, ("cargo update", str(Path(lock).parent)): own}
+        rows, _ = audit.compared(answers(given))
+        assert [(row.name, row.lock) for row in rows] == [(name, lock)]
+
+
 def test_pins_are_compared_with_the_newest(capsys):
     """By what each client prints; of one that cannot, why."""
     upgrades = audit.Answer(
         code=0,
         error="    Updating crates.io index\n      Adding bytes v1.12.1 (available: v1.12.2)\n"
-        "      Adding time v0.3.45 (available: v0.3.55, requires Rust 1.88.0)\n",
+        "      Adding time v0.3.45 (available: v0.3.55, requires Rust 1.88.0)\n"
+        "      Adding tonic v0.14.1 (available: v0.14.2)\n",
     )
     outdated = audit.Answer(
         code=1, out=json.dumps({"ajv": {"current": "8.20.0", "wanted": "8.20.0", "latest": "9.0.0"}})
@@ -278,12 +323,12 @@ def test_pins_are_compared_with_the_newest(capsys):
         "[INFO]   com.fasterxml.jackson.core:jackson-databind ..........\n"
         "[INFO]                                               2.21.0 -> 2.22.0\n",
     )
-    given = NOTHING | {"cargo update": upgrades, "npm outdated": outdated, "mvn": mvn}
+    given = NOTHING | {"cargo update": upgrades, "npm outdated": outdated, "mvn": mvn, **unchanged()}
     assert audit.main(answers(given)) == 0
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
     for row in (
         ["cargo", "bytes", "1.12.1", "1.12.2"],
-        ["cargo", "time", "0.3.45", "0.3.55"],
+        ["cargo", "tonic", "0.14.1", "0.14.2"],
         ["npm", "ajv", "8.20.0", "9.0.0"],
         ["maven", "com.google.re2j:re2j", "1.7", "1.8"],
         ["maven", "com.fasterxml.jackson.core:jackson-databind", "2.21.0", "2.22.0"],
