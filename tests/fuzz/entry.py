@@ -1,23 +1,29 @@
 """Whatever bytes a client sends, in whatever pieces: each request gets a decided answer, or the connection is closed.
 
 * No exception leaves the connection, none is logged, and no answer has status 500.
-* What is written is whole HTTP answers. A review's has the uid of its request, and allows only what the policy's worker
-  has allowed in this very review.
+* What is written is whole HTTP answers. Those with status 200 are the replies that were judged, in their order.
+* A review's has apiVersion, kind and uid of its request, and allows only what the policy's worker has allowed in this
+  very review. Its patch, applied, gives the object with what the worker has changed, and nothing else.
 * A whole request is answered within its budget; a client that falls silent loses its connection.
 * When the client is gone, nothing is left: no task, no request in hand, no byte of a body.
 
 The first byte of an input says how the rest is sent: see ``_Plan``.
 """
 
+import base64
 import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import jsonpatch
+
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Deny
+from gateway.policies.model import Phase
 from gateway.serving.limits import Limits
+from tests.patching.values import strictly_equal
 from tests.traffic import recordings
 from tests.virtual.gateway import VirtualGateway, policies_yaml, worker_yaml
 from tests.virtual.worker import ScriptedWorker
@@ -51,7 +57,8 @@ _POLICIES = worker_yaml("judge") + "".join(
     )
     for kind, name in (("Mutating", "label"), ("Validating", "guard"))
 )
-_LABEL = json.dumps([{"op": "add", "path": "/metadata/labels", "value": {"fuzz": "yes"}}]).encode()
+_LABELS = {"fuzz": "yes"}
+_LABEL = json.dumps([{"op": "add", "path": "/metadata/labels", "value": _LABELS}]).encode()
 _HEAD = b"POST %b HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 _ANSWER = re.compile(rb"HTTP/1\.[01] (\d{3}) [ -~]*\r\n((?:[!-9;-~]+: [ -~]*\r\n)*)\r\n")
 _LENGTH = re.compile(rb"Content-Length: (\d+)")
@@ -86,18 +93,18 @@ class _Plan:
 
 
 class _World:
-    """The gateway, and the reviews that it has judged since the last look."""
+    """The gateway, and the reviews that it has judged since the last look: phase, body, reply."""
 
     def __init__(self, gateway: VirtualGateway) -> None:
         self.gateway = gateway
         self.own_tasks = len(self.gateway.tasks)
-        self.judged: list[tuple[bytes, bytes]] = []
+        self.judged: list[tuple[Phase, bytes, bytes]] = []
         judge = self.gateway.server._judge
 
         async def judging(target: Any, body: bytes, *args: Any, **kw: Any) -> Any:
             reply = await judge(target, body, *args, **kw)
             if reply.status == 200:
-                self.judged.append((body, reply.body))
+                self.judged.append((target.phase, body, reply.body))
             return reply
 
         self.gateway.server._judge = judging
@@ -160,50 +167,77 @@ def run(data: bytes) -> None:
     if plan.is_body or plan.stays:
         loop.run_for(5.0)
     if plan.is_body:
-        assert _statuses(client.received, data), "a whole request has no answer at the end of its budget"
+        assert _answers(client.received, data), "a whole request has no answer at the end of its budget"
     if plan.stays:
         loop.run_for(SILENT_SECONDS)
         assert client.closed, "a silent client is still connected"
     client.hang_up()
     loop.run_for(0.01)
-    _statuses(client.received, data)
+    answers = _answers(client.received, data)
+    replies = [body for status, body in answers if status == 200]
+    assert replies == [reply for _, _, reply in world.judged][: len(replies)], "the client got other replies"
+    if plan.is_body or plan.stays:
+        assert len(replies) == len(world.judged), "a reply was not sent"
     _check_reviews(world)
     _check_nothing_is_left(world)
 
 
-def _statuses(received: bytes | bytearray, data: bytes) -> list[int]:
-    """The statuses of the answers that are whole, one after another."""
-    found, at = [], 0
+def _answers(received: bytes | bytearray, data: bytes) -> list[tuple[int, bytes]]:
+    """Status and body of the answers, one after another; each is whole."""
+    found: list[tuple[int, bytes]] = []
+    at = 0
     while at < len(received):
         answer = _ANSWER.match(received, at)
         assert answer is not None, f"no HTTP answer: {bytes(received[at : at + 100])!r}"
         status = int(answer[1])
         assert status in STATUSES, f"status {status}: {bytes(received[at : at + 500])!r}"
-        found.append(status)
         at = answer.end()
         if status == 100:
+            found.append((status, b""))
             continue
         length = _LENGTH.search(answer[2])
         assert length is not None, "an answer without Content-Length"
         if received.startswith(b"HTTP/1.", at) or (at == len(received) and b"HEAD" in data):
+            found.append((status, b""))
             continue  # the answer to a HEAD request has no body
+        found.append((status, bytes(received[at : at + int(length[1])])))
         at += int(length[1])
         assert at <= len(received), "an answer is cut"
     return found
 
 
 def _check_reviews(world: _World) -> None:
-    for body, reply in world.judged:
-        response = json.loads(reply)["response"]
-        uid = response["uid"]
+    for phase, body, reply in world.judged:
+        review = json.loads(reply)
+        response = review.pop("response")
         try:
-            expected = json.loads(body)["request"]["uid"]
+            sent = json.loads(body)
         except (ValueError, RecursionError):
             continue  # read by msgspec, but not by Python
-        assert uid == expected, f"the answer's uid is {uid!r}, the request's {expected!r}"
+        request = sent.pop("request")
+        expected = {"apiVersion": sent["apiVersion"], "kind": "AdmissionReview"}
+        assert review == expected, f"the answer is of {review}, the review of {expected}"
+        uid = response["uid"]
+        assert uid == request["uid"], f"the answer's uid is {uid!r}, the request's {request['uid']!r}"
         if response["allowed"]:
             allowed = [call for call, answer in world.worker.given if call.uid == uid and isinstance(answer, Allow)]
             assert allowed, "allowed, and no worker has said so"
+            _check_object(phase, request, response)
+        else:
+            assert "patch" not in response
+
+
+def _check_object(phase: Phase, request: Any, response: Any) -> None:
+    """The API server gets the object with the labels that the worker has set, or, validating, no patch at all."""
+    if phase is Phase.VALIDATING:
+        assert "patch" not in response
+        return
+    patch = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
+    assert response.get("patchType") == ("JSONPatch" if patch else None)
+    before = request["object"]
+    expected = {**before, "metadata": {**before["metadata"], "labels": _LABELS}}
+    after = jsonpatch.apply_patch(before, patch) if patch else before
+    assert strictly_equal(after, expected), f"the patch {patch} of {before} is not that of the worker"
 
 
 def _check_nothing_is_left(world: _World) -> None:

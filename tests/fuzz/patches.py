@@ -28,6 +28,7 @@ from gateway.patching.replacement import apply_object
 from gateway.scopes.pointer_set import PointerSet
 from tests.patching.values import strictly_equal
 
+RECORDED = Path(__file__).parents[1] / "conformance" / "agnhost_webhook_io.jsonl"
 CASES = Path(__file__).parents[1] / "conformance" / "cases" / "json_patch_quirks.jsonl"
 WORDS = (
     b'"op" | "add" | "remove" | "replace" | "move" | "copy" | "test" | "path" | "from" | "value" | "/-" | '
@@ -39,11 +40,16 @@ _anything = msgspec.json.Decoder()
 
 
 def seeds() -> Iterator[bytes]:
-    """The cases of conformance, and changes of all kinds."""
+    """The cases of conformance, what Kubernetes' own test webhook has answered, and changes of all kinds."""
     for line in CASES.read_text().splitlines()[1:]:
         case = json.loads(line)
         for kind in b"\x00\x01\x04":
             yield bytes([kind]) + case["doc"].encode() + b"\x00" + case["patch"].encode()
+    for line in RECORDED.read_text().splitlines()[1:]:
+        case = json.loads(line)
+        if patch := case["expected"].get("decodedPatch"):
+            obj = json.dumps(case["request"]["body"]["request"]["object"]).encode()
+            yield b"\x00" + obj + b"\x00" + (patch if isinstance(patch, str) else json.dumps(patch)).encode()
     before = b'{"a":[{"b":1},{"b":2}],"metadata":{"labels":{"x":"1"}},"h":{"i":null}}'
     for kind in b"\x02\x03\x05\x06":
         yield bytes([kind]) + before + b'\x00{"a":[{"b":2}],"metadata":{"labels":{"x":null,"y":"2"}}}'

@@ -10,6 +10,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from gateway.transports.webhook.content import GzipError, TooLargeError, read_content
@@ -18,6 +19,7 @@ from gateway.transports.webhook.statuses import status_message
 from gateway.transports.webhook_answers import review_answer
 from tests.fuzz import judging
 
+RECORDED = Path(__file__).parents[1] / "conformance" / "agnhost_webhook_io.jsonl"
 LIMIT = 1 << 20
 UID = "7d3c6e3f"
 WORDS = (
@@ -28,7 +30,7 @@ WORDS = (
 
 
 def seeds() -> Iterator[bytes]:
-    """Answers that are right, and some that are not."""
+    """Answers that are right, and some that are not; and what Kubernetes' own test webhook has answered."""
     patch = base64.b64encode(json.dumps([{"op": "add", "path": "/metadata/labels/b", "value": "2"}]).encode()).decode()
     responses = [
         {"uid": UID, "allowed": True},
@@ -48,6 +50,19 @@ def seeds() -> Iterator[bytes]:
             yield b"\x82\n" + gzip.compress(body, mtime=0)
     yield b"\x03text/plain\noh no"
     yield b'\x04application/json\n{"kind":"Status","message":"no"}'
+    for content_type, body in recorded():
+        ours = body | {"response": body["response"] | {"uid": UID}} if body.get("response") else body
+        for review in (body, ours):
+            for bits in b"\x01\x81":
+                yield bytes([bits]) + content_type + b"\n" + json.dumps(review).encode()
+
+
+def recorded() -> Iterator[tuple[bytes, Any]]:
+    """Content-Type and review of each recorded answer."""
+    for line in RECORDED.read_text().splitlines()[1:]:
+        expected = json.loads(line)["expected"]
+        if isinstance(expected.get("body"), dict):
+            yield expected.get("contentType", "").encode(), expected["body"]
 
 
 def run(data: bytes) -> None:
