@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.engine.decision import Decision
+from gateway.engine.decision import Decision, Outcome
 from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.verdicts import Failure
 from gateway.json_values import VALUES
@@ -68,8 +68,10 @@ class Recorder:
         self._draw = draw
 
     def decided(self, decision: Decision) -> None:
-        """Record this review when its answer has left, if it is one of the sample; in the event loop."""
-        if self._draw() >= self._ratio:
+        """Record this review when its answer has left, if it is one of the sample; in the event loop. Not one that its
+        policies have not decided: there is nothing to compare others with.
+        """
+        if self._draw() >= self._ratio or decision.reason is not None or decision.outcome is Outcome.CANCELED:
             return
         if sum(memoryview(text).nbytes for text in decision.request.members.values()) > REVIEW_BYTES:
             self._writer.drop(Drop.TOO_LARGE)

@@ -13,13 +13,14 @@ from gateway.review.request import decode
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer import parse_pointer
 from gateway.scopes.pointer_set import PointerSet
+from gateway.serving.own_refusals import internal
 from gateway.telemetry.background_writer import BackgroundWriter
 from gateway.telemetry.decision_document import encoded
 from gateway.telemetry.labels import Drop
 from gateway.telemetry.recordings import REVIEW_BYTES, Recorder, recording
 from tests.telemetry.test_background_writer import Collected, writing
 from tests.telemetry.test_redaction import of_secret, secret
-from tests.world import decide, patch, policy, request
+from tests.world import canceled, decide, patch, policy, request
 
 POD = {
     "apiVersion": "v1",
@@ -153,6 +154,17 @@ async def test_a_sample_is_recorded():
         await asyncio.sleep(0)
     assert len(sink.records) == 3  # and "closed"
     assert drops == {Drop.TOO_LARGE: 1}
+
+
+async def test_what_no_policy_decided_is_not_recorded():
+    """A review that its client canceled, and one that the gateway itself refused: a replay decides otherwise."""
+    sink = Collected()
+    async with writing(sink) as (writer, drops):
+        recorder = Recorder(writer, 1.0)
+        recorder.decided(canceled([policy("p")]))
+        recorder.decided(internal(decide([policy("p")], {"p": Allow()})[0]))
+        await asyncio.sleep(0)
+    assert (sink.records, drops) == (["closed"], {})
 
 
 async def test_a_full_writer_and_an_error_cost_a_recording_only(monkeypatch):

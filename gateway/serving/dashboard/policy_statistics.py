@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.engine.decision import Outcome
+from gateway.engine.decision import ANSWERED
 from gateway.engine.plan import Unavailable
 from gateway.policies.model import Phase, Policy
 from gateway.serving.dashboard.worker_states import lost_workers
@@ -109,7 +109,7 @@ def review_statistics(metrics: Metrics) -> dict[str, Any]:
     phases = [metrics.counts(REVIEW_SECONDS, phase) for phase in Phase]
     return {
         "outcomes": {
-            outcome.value: _sum(metrics, REVIEWS, ((phase, outcome) for phase in Phase)) for outcome in Outcome
+            outcome.value: _sum(metrics, REVIEWS, ((phase, outcome) for phase in Phase)) for outcome in ANSWERED
         },
         "buckets": BUCKETS,
         "durations": [sum(each) for each in zip(*phases, strict=True)],
