@@ -57,13 +57,13 @@ class CollectorAnswer:
 
     def explained(self, sent: int) -> str:
         """What the log says of that."""
-        said = f": {' '.join(self.message.split())}" if self.message else ""
-        return f"the collector rejected {self.rejected(sent)} of {sent}{said}"
+        why = f": {' '.join(self.message.split())}" if self.message else ""
+        return f"the collector rejected {self.rejected(sent)} of {sent}{why}"
 
     def read(self, answer: Message) -> None:
         """Keep what this answer says."""
-        said = answer.partial_success  # type: ignore[attr-defined]  # all answers of OTLP have it
-        self._rejected, self.message = getattr(said, self._count), said.error_message
+        partial = answer.partial_success  # type: ignore[attr-defined]  # all answers of OTLP have it
+        self._rejected, self.message = getattr(partial, self._count), partial.error_message
 
     def watch_grpc(self, exporter: Any) -> None:
         """Read what the stub of this exporter returns, also after it has connected again.
