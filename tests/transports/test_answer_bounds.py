@@ -1,6 +1,8 @@
 """What the answers of all workers of a process occupy is bounded, and a verdict stays one."""
 
+import asyncio
 import gc
+import threading
 
 import msgspec
 import pytest
@@ -16,7 +18,10 @@ from gateway.telemetry.metrics import Metrics
 from gateway.transports.answer_bounds import LARGE_BYTES, AnswerBounds
 from gateway.transports.answer_texts import characters, shortened
 from gateway.transports.call_meter import CallMeter
+from gateway.transports.freed_memory import FreedMemory
 from gateway.transports.limits import TransportLimits
+from gateway.transports.outcomes import Outcomes
+from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from tests.samples import sample_value
 from tests.world import policy
 
@@ -170,3 +175,42 @@ def test_every_answer_of_a_worker_is_bounded():
     assert len(received[2].message) < 66_000
     labels = {"worker": "labels", "transport": "grpc", "result": "failure"}
     assert sample_value(bounded.metrics, "admission_gateway_worker_calls_total", labels) == 1
+
+
+async def test_freed_memory_is_returned_once_for_many_large_answers(monkeypatch):
+    """Large answers come together; what they have left is looked for once, later, and in a thread."""
+    monkeypatch.setattr("gateway.transports.freed_memory.DELAY_SECONDS", 0.0)
+    freed, loop, returned, threads = FreedMemory(), asyncio.get_running_loop(), asyncio.Event(), []
+
+    def trim(_):
+        threads.append(threading.current_thread())
+        loop.call_soon_threadsafe(returned.set)
+
+    freed._trim = trim
+    for _ in range(3):
+        freed.return_soon()
+    await returned.wait()
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+class OutcomeOfWorker:
+    """An Outcome that must not be serialized."""
+
+    def __init__(self, outcome):
+        self._outcome = outcome
+
+    def __getattr__(self, name):
+        assert name not in {"SerializeToString", "ByteSize"}
+        return getattr(self._outcome, name)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [pb.Outcome(deny=pb.Deny(message="no")), pb.Outcome(allow=pb.Allow(object=b"{}"))],
+    ids=["deny", "object"],
+)
+def test_an_answer_that_is_not_memoized_is_not_serialized(outcome):
+    """To serialize an answer of 38 MB, to look for it, takes as long as to read it twice."""
+    read = Outcomes("labels", 500, lambda error: Failure(reason=Reason.INTERNAL, message=repr(error))).read
+    assert not isinstance(read(call(), OutcomeOfWorker(outcome)), Failure)
