@@ -218,6 +218,7 @@ async def window(running: Running, load: Load, seconds: float) -> Cost:
     after, worker_after = cpu_seconds(running.pid), cpu_seconds(worker)
     for _, writer in pairs:
         writer.close()
+    assert answered, "no review was answered in a window: make it longer, or the machine quieter"
     each = 1e6 / len(answered)
     return Cost(each * (after - before), each * (worker_after - worker_before))
 
