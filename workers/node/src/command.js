@@ -15,6 +15,7 @@
 import { AddressError, CertificateError } from './errors.js';
 import { flagsHelp, readFlags, UsageError } from './flags.js';
 import { Log } from './logs.js';
+import { exportSpans } from './tracing.js';
 
 /** @typedef {import('./worker.js').Worker} Worker */
 
@@ -85,6 +86,7 @@ async function serve(worker, flags, log) {
   await Promise.race(process.env[SUPERVISED] === '1' ? [stop, whenInputEnds(log)] : [stop]);
   log.info(`stopping: open calls have ${flags['grace-period']} s`);
   await served.close();
+  await exportSpans(log);
   log.info('stopped');
 }
 

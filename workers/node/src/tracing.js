@@ -5,6 +5,11 @@
  * context manager is registered, as by OpenTelemetry's SDK for Node.js). The program sets up the exporter.
  */
 
+import { setTimeout } from 'node:timers/promises';
+
+/** Milliseconds that the last spans delay the exit at most: as for the gateway. */
+const EXPORT_TIMEOUT = 5_000;
+
 /** @type {typeof import('@opentelemetry/api') | undefined} */
 const api = await import('@opentelemetry/api').catch(() => undefined);
 
@@ -46,6 +51,24 @@ export function currentTraceparent() {
   const current = api?.trace.getSpanContext(api.context.active());
   if (api === undefined || current === undefined || !api.isSpanContextValid(current)) return '';
   return `00-${current.traceId}-${current.spanId}-${current.traceFlags.toString(16).padStart(2, '0')}`;
+}
+
+/**
+ * Export the spans that the program's OpenTelemetry SDK still holds: the process ends before their batch is due.
+ *
+ * @param {import('./logs.js').Log} log
+ */
+export async function exportSpans(log) {
+  /** @type {any} */
+  const global = api?.trace.getTracerProvider();
+  const provider = global?.getDelegate?.() ?? global;
+  if (typeof provider?.forceFlush !== 'function') return;
+  const late = setTimeout(EXPORT_TIMEOUT, new Error(`not finished after ${EXPORT_TIMEOUT} ms`), { ref: false });
+  try {
+    await Promise.race([provider.forceFlush(), late.then(error => Promise.reject(error))]);
+  } catch (error) {
+    log.warning('the last spans are not exported', { error });
+  }
 }
 
 /**

@@ -14,6 +14,12 @@ export function traced({ policy, uid, traceparent, tracestate }: {
 }, run: () => Judged | Promise<Judged>): Judged | Promise<Judged>;
 /** The `traceparent` of the active span; `''` without one. */
 export function currentTraceparent(): string;
+/**
+ * Export the spans that the program's OpenTelemetry SDK still holds: the process ends before their batch is due.
+ *
+ * @param {import('./logs.js').Log} log
+ */
+export function exportSpans(log: import("./logs.js").Log): Promise<void>;
 export type Judged = {
     outcome: Buffer;
     verdict: "allow" | "deny" | "failure";
