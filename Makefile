@@ -116,7 +116,7 @@ workers-gateway: build-workers build-agnhost build-migrate jq  ## the same revie
 build-apiserver:  # KUBE=1.N.P: that release of Kubernetes instead of the one in tests/e2e/apiserver/go.mod
 	@$(MAKE) --no-print-directory -C tests/e2e/apiserver build
 
-e2e: $(VENV)/.dev build-apiserver build-agnhost build-collector  ## gateways behind a real kube-apiserver (under five minutes; building that, once, takes up to fifteen; KUBE=1.N.P: an older one)
+e2e: $(VENV)/.dev build-apiserver build-agnhost build-collector build-workers  ## gateways behind a real kube-apiserver (under five minutes; building that, once, takes up to fifteen; KUBE=1.N.P: an older one)
 	@$(BIN)/python -m pytest -m e2e tests/e2e $(ARGS)
 
 e2e-beside: $(VENV)/.dev build-apiserver  ## by hand: gateways of this version beside those of another commit, PREVIOUS=COMMIT, which clients do not notice

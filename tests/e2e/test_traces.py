@@ -1,4 +1,7 @@
-"""One create through kube-apiserver with its tracing on is one trace: API server, gateway, workers of all languages."""
+"""One create through kube-apiserver with its tracing on is one trace: API server, gateway, workers of all languages.
+
+Each test has a service or an object of its own, so that no span of an earlier test can stand for one of its own.
+"""
 
 import asyncio
 import json
@@ -8,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.e2e.api_server import ApiServer
 from tests.e2e.client import Client, eventually
@@ -17,11 +21,10 @@ from tests.e2e.worker_process import WorkerProcess
 from tests.integration.process import Lines
 from tests.integration.running import policy
 from tests.otlp_receiver import otlp_grpc
-from tests.workers.commands import SAMPLES, command
+from tests.workers.commands import EXPORTING, SAMPLES, command
 
 pytestmark = pytest.mark.e2e
 
-EXPORTING = Path(__file__).parent / "exporting.py"
 COLLECTOR = Path(__file__).parents[2] / "deploy/demo/collector/bin/collector"
 CALL = "admission.worker.v1.Worker/Review"
 
@@ -100,14 +103,17 @@ def exporting(monkeypatch, received):
 
 @pytest.fixture
 def start_worker(tmp_path, monkeypatch):
-    """Start a worker; gives its target."""
+    """Start a worker, as a service of this name; gives its target."""
     started = []
 
-    def start(name, *arguments, service="", **options):
-        if service:
-            monkeypatch.setenv("OTEL_SERVICE_NAME", service)
-        worker = WorkerProcess(f"unix:{tmp_path}/{name}.sock", *map(str, arguments), **options)
-        monkeypatch.delenv("OTEL_SERVICE_NAME", raising=False)
+    def start(argv, *, service):
+        program, *arguments = argv
+        with monkeypatch.context() as patch:
+            patch.setenv("OTEL_SERVICE_NAME", service)
+            # Of the receiver's signals, it has traces only.
+            patch.setenv("OTEL_METRICS_EXPORTER", "none")
+            patch.setenv("OTEL_LOGS_EXPORTER", "none")
+            worker = WorkerProcess(f"unix:{tmp_path}/worker.sock", *arguments, program=(program,))
         started.append(worker)
         return worker.ready().target
 
@@ -116,63 +122,64 @@ def start_worker(tmp_path, monkeypatch):
         worker.stop()
 
 
-def reviews(received, name):
-    """The gateway's spans of the reviews of an object."""
-    return [span for span in received.spans if span.attributes.get("admission.name") == name]
-
-
-async def test_a_create_is_one_trace_from_the_api_server_to_the_worker(cluster, received, start_worker):
-    """The API server's call of the webhook, the gateway's review and call, and the policy's span, each in the last."""
-    samples = start_worker("exporting", EXPORTING, service="samples")
-    judge = policy("labels", worker="traced", policy="no-privileged")
-    await cluster.enforce(workers={"traced": samples}, validating=[judge])
-    reply = await cluster.create(pod("traced"))
+@pytest.mark.parametrize("language", EXPORTING)
+async def test_a_create_is_one_trace_from_the_api_server_to_the_worker(cluster, received, start_worker, language):
+    """The API server's request, the gateway's review and call, the policy's function: each in the one before."""
+    service = f"policies-in-{language}"
+    target = start_worker(command(EXPORTING, language), service=service)
+    await cluster.enforce(workers={"exporting": target}, validating=[policy("traced", worker="exporting")])
+    reply = await cluster.create(pod(f"traced-{language}"))
     assert reply.code == 201, reply
-
-    async def is_complete():
-        return bool(received.named("admission.worker/no-privileged"))
-
-    await eventually(is_complete)
-    (worker,) = received.named("admission.worker/no-privileged")
-    chain = [worker]
-
-    async def is_whole():
-        by_id = {span.span_id: span for span in received.spans if span.trace_id == worker.trace_id}
-        while parent := by_id.get(chain[-1].parent_id):
-            chain.append(parent)
-        return chain[-1].service == "apiserver" and not chain[-1].parent_id
-
-    await eventually(is_whole)
-    services = list(dict.fromkeys(span.service for span in chain))
-    assert services == ["samples", "admission-gateway", "apiserver"], chain
-    assert CALL in [span.name for span in chain]
-    assert [span.parent_id for span in chain[:-1]] == [span.span_id for span in chain[1:]]
+    function = await only(received, lambda span: span.service == service)
+    assert (function.name, function.kind) == ("admission.worker/traced", Span.SPAN_KIND_SERVER)
+    assert function.attributes["admission.verdict"] == "allow"
+    review = await review_above(await parent(function, received), received, reply)
+    assert review.attributes["admission.name"] == f"traced-{language}"
+    assert review.attributes["admission.uid"] == function.attributes["admission.uid"]
 
 
 @pytest.mark.parametrize("language", SAMPLES)
-async def test_a_policy_in_each_language_runs_in_the_api_servers_trace(cluster, received, start_worker, language):
-    """The trace context in the policy's function is that of the API server's trace: the gateway's call, or below it."""
-    program, *arguments = _command(language)
-    target = start_worker(language, *arguments, "--conformance", program=(program,))
+async def test_without_opentelemetrys_sdk_a_policy_runs_in_the_gateways_call(cluster, received, start_worker, language):
+    """What its function finds as the current trace context is the gateway's call, in the API server's trace."""
+    target = start_worker([*command(SAMPLES, language), "--conformance"], service=f"samples-in-{language}")
     await cluster.enforce(workers={"echo": target}, validating=[policy("echo", worker="echo", policy="probe-echo")])
-    name = f"echo-{language}"
-    reply = await cluster.create(pod(name))
+    reply = await cluster.create(pod(f"echo-{language}"))
     assert reply.code == 422, reply
     found = cluster.client.server.audited(reply.audit_id)
     (current,) = [text for key, text in found.items() if key.endswith("_traceparent")]
-
-    async def is_exported():
-        return bool(reviews(received, name)) and any(span.service == "apiserver" for span in received.spans)
-
-    await eventually(is_exported)
-    (review,) = reviews(received, name)
-    (call,) = [span for span in received.named(CALL) if span.trace_id == review.trace_id]
-    assert current == f"00-{call.trace_id}-{call.span_id}-01"
+    _, trace_id, span_id, flags = current.split("-")
+    call = await only(received, lambda span: (span.trace_id, span.span_id) == (trace_id, span_id))
+    assert flags == "01"
+    review = await review_above(call, received, reply)
+    assert review.attributes["admission.name"] == f"echo-{language}"
+    assert f"samples-in-{language}" not in {span.service for span in received.spans}
 
 
-def _command(language):
-    """The argv of a sample worker; the test is skipped if it is not built."""
-    try:
-        return command(SAMPLES, language)
-    except AssertionError as missing:
-        pytest.skip(str(missing))
+async def review_above(call, received, reply):
+    """The gateway's review that a call of a worker is of, which the API server's request of this reply called."""
+    assert (call.name, call.service) == (CALL, "admission-gateway")
+    turn = await parent(call, received)
+    review = await parent(turn, received)
+    assert (turn.service, review.service) == ("admission-gateway", "admission-gateway")
+    assert review.kind == Span.SPAN_KIND_SERVER
+    chain = [await parent(review, received)]
+    while chain[-1].parent_id:
+        chain.append(await parent(chain[-1], received))
+    assert {span.service for span in chain} == {"apiserver"}
+    assert reply.audit_id in [span.attributes.get("audit-id") for span in chain], chain
+    return review
+
+
+async def parent(span, received):
+    """The span that another names as its parent, in its trace; waits for it."""
+    return await only(received, lambda each: (each.trace_id, each.span_id) == (span.trace_id, span.parent_id))
+
+
+async def only(received, condition):
+    """The one span that the condition is true for; waits for it."""
+
+    async def found():
+        return [span for span in received.spans if condition(span)]
+
+    (span,) = await eventually(found)
+    return span

@@ -25,13 +25,22 @@ AGNHOST = {
     "go": ("workers/go/bin/agnhost",),
 }
 
+EXPORTING = {
+    "python": (sys.executable, "tests/e2e/exporting.py"),
+    "go": ("workers/go/bin/exporting",),
+    "node": ("node", "workers/node/examples/exporting.js"),
+    "rust": ("workers/rust/bin/exporting",),
+    "java": ("java", "-jar", "workers/java/exporting/target/exporting.jar"),
+}
+"""Workers with OpenTelemetry's SDK and exporter, set up as each SDK's README shows."""
+
 NEEDS = {"node": "workers/node/node_modules"}
 """Further output of a build, for workers that run from source."""
 
 
 def command(commands, language):
     """The argv of a language's worker, with absolute paths; the test fails if it is not built."""
-    argv = [str(ROOT / part) if part.startswith("workers/") else part for part in commands[language]]
+    argv = [str(ROOT / part) if part.startswith(("workers/", "tests/")) else part for part in commands[language]]
     needed = [part for part in argv if part.startswith(str(ROOT / "workers"))]
     needed += [str(ROOT / NEEDS[language])] if language in NEEDS else []
     missing = [part for part in needed if not Path(part).exists()]
