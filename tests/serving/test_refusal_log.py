@@ -71,7 +71,7 @@ def test_kinds_do_not_hide_each_other(world):
 
 
 def test_a_late_timer_says_nothing_twice(world):
-    """The next refusal has ended the period before it: what was left out is in one line, and each period has its own."""
+    """The next refusal has ended the period before it: each period has one line about what was left out."""
     with capture_logs() as lines:
         world.refuse(LINES + 3)
         world.now = 101.5
