@@ -18,6 +18,9 @@ the pairs. CPU time is that of a process with all its threads, in nanoseconds.
 A window cannot show microseconds. So what a review that is not sampled pays for traces is measured besides, part by
 part, in this process: the fastest of many short repeats.
 
+``off again`` is a second gateway with everything off. If its ratio is more than 3 % from 1, the machine is too noisy
+for a verdict on the others: exit code 2.
+
 Exit code 1: ``everything`` costs more than 10 % above ``off``, in the gateway or in gateway and worker together; or a
 review that is not sampled pays more than 3 µs. ``make bench-observe``; ``ARGS="--pairs 41"`` for steadier figures.
 """
@@ -61,6 +64,9 @@ from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 MOST_RATIO = 1.10
 """Of ``everything`` to ``off``."""
 
+MOST_NOISE = 0.03
+"""Of ``off again`` to ``off``, from 1: a third of what ``everything`` may cost."""
+
 MOST_MICROSECONDS = 3.0
 """Of a review that is not sampled: 1 % of one with one policy."""
 
@@ -90,8 +96,9 @@ EVERYTHING = (
     *("--recording-dir", "recordings", "--recording-key-file", "key", "--recording-sample-ratio", "0.01"),
     *("--decision-log", "decisions.log"),
 )
-OFF, JUDGED = "off", "everything"
+OFF, CONTROL, JUDGED = "off", "off again", "everything"
 KINDS = {
+    CONTROL: (),
     JUDGED: EVERYTHING,
     "traces, not sampled": (*TRACES, "0"),
     "traces, 1 % sampled": (*TRACES, "0.01"),
@@ -142,10 +149,10 @@ def main() -> None:
         print(json.dumps(as_json(pairs, parts), indent=1))
     else:
         report(pairs, parts)
-    exceeded = [*_above_ratio(pairs), *_above_microseconds(parts)]
-    for each in exceeded:
+    noisy, exceeded = [*_noise(pairs)], [*_above_ratio(pairs), *_above_microseconds(parts)]
+    for each in (*noisy, *exceeded):
         print(each, file=sys.stderr)
-    sys.exit(bool(exceeded))
+    sys.exit(2 if noisy else bool(exceeded))
 
 
 # ---------------------------------------------------------------------------------------------------- the windows
@@ -267,7 +274,7 @@ ALL_PARTS = "all of it"
 
 def fastest(part: Callable[[], object]) -> float:
     """Microseconds, without those of a call: the fastest of many short repeats, which nothing has interrupted."""
-    number, repeat = 1_000, 200
+    number, repeat = 200, 2_000
     times = [min(timeit.repeat(each, number=number, repeat=repeat)) for each in (part, _nothing)]
     return 1e6 * (times[0] - times[1]) / number
 
@@ -355,6 +362,12 @@ def report(pairs: dict[str, list[Pair]], parts: dict[str, float]) -> None:
 def _spread(values: list[float]) -> str:
     low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
     return f"{middle:.3f} ({low:.2f}-{high:.2f})"
+
+
+def _noise(pairs: dict[str, list[Pair]]) -> Iterator[str]:
+    for column, ratio in ratios(pairs[CONTROL]).items() if CONTROL in pairs else ():
+        if abs(ratio - 1) > MOST_NOISE:
+            yield f"{column}: {CONTROL} costs {ratio:.3f} times as much as {OFF}; no verdict, the machine is too noisy"
 
 
 def _above_ratio(pairs: dict[str, list[Pair]]) -> Iterator[str]:
