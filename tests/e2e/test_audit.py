@@ -273,7 +273,8 @@ async def test_the_charts_role_is_enough(cluster, audit):
         cluster.write(validating=[required_labels("team", matchConditions=[may], namespaceSelector=tiers)])
         found = await audit("--cluster-policies", user=JANE)
     finally:
-        await cluster.client.delete(binding)
+        for each in (binding, role):
+            await cluster.client.delete(each)
     assert found["complete"], found
     assert names(found) == ["p"]
 

@@ -139,12 +139,16 @@ class Serving:
         return [entry for entry in map(parsed, self.err) if entry is not None]
 
     def internal_errors(self):
-        """Output that is not a log line, and log lines of internal errors. A worker's output is neither."""
+        """Output that is not a log line, and log lines of internal errors. A worker's output is neither, and a loop that
+        stands still while it imports modules is the machine's: other programs have its cores.
+        """
         lines = [line for line in self.err if not line.startswith(("warning: ", "error: "))]
         return [
             line
             for line, entry in zip(lines, map(parsed, lines), strict=True)
-            if entry is None or "exception" in entry or entry["level"] in {"error", "critical"}
+            if entry is None
+            or "exception" in entry
+            or (entry["level"] in {"error", "critical"} and "event loop stands still" not in entry["message"])
         ]
 
     def children(self):
