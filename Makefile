@@ -231,7 +231,7 @@ sbom: $(VENV)/.dev  ## a CycloneDX bill of materials of all that the locks pin, 
 	@$(BIN)/python -m deploy.dependencies.sbom dist/sbom.cdx.json
 
 .run/audit/.pip-audit: requirements/audit.txt
-	@$(PYTHON) -m venv .run/audit
+	@$(PYTHON) -m venv --clear .run/audit
 	@.run/audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
 	@touch $@
 
