@@ -139,8 +139,9 @@ class Serving:
         return [entry for entry in map(parsed, self.err) if entry is not None]
 
     def internal_errors(self):
-        """Output that is not a log line, and log lines of internal errors. A worker's output is neither, and a loop that
-        stands still while it imports modules is the machine's: other programs have its cores.
+        """Output that is not a log line, and log lines of internal errors. A worker's output is neither.
+
+        Nor is a loop that stands still while it imports modules: other programs have its core.
         """
         lines = [line for line in self.err if not line.startswith(("warning: ", "error: "))]
         return [
