@@ -9,8 +9,8 @@ import pytest
 
 PATH = Path(__file__).parents[2] / "benchmarks" / "path.py"
 MOST = {"calls": 190, "modules": 50, "depth": 13}
-"""A quarter of the calls bound what one review can cost: bytes of its header, its turn and its shares under overload, the
-JSON values and the answer that are charged, the tenant's calls to a worker.
+"""A quarter of the calls bound what one review can cost: bytes of its header, its turn and its shares under overload,
+the JSON values and the answer that are charged, the tenant's calls to a worker.
 """
 
 
