@@ -61,11 +61,6 @@ class ScriptedRedis:
         if self.up != was_up:
             self._changed(self.up)
 
-    @property
-    def places(self) -> list[str]:
-        """The names of all that it holds."""
-        return list(self._values)
-
     # ------------------------------------------------------------------------------------- CacheLink
 
     @property

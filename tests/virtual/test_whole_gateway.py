@@ -32,8 +32,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from gateway.caching import caller
 from gateway.caching.cache import VerdictCache
 from gateway.caching.cache_keys import policy_prefix
-from gateway.caching.names import named
-from gateway.caching.redis import RedisStore
 from gateway.engine import engine, invocation_record
 from gateway.engine.open_warnings import FailOpenWarnings
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny, Failure
@@ -582,15 +580,6 @@ def silently(self, decision, _original=Metrics.decided):
         series.value = values.get(labels, 0.0)
 
 
-def unsealed(self, key, name, value, longest):
-    """What is in Redis as it opens for the place from which it comes, wherever that is."""
-    for place in self._link.places:
-        content = key.open(named(place), value) if isinstance(value, bytes) else None
-        if content is not None:
-            return content
-    return None
-
-
 def somewhere(self, path, _original=RouteTable.target):
     return _original(self, path) or _original(self, "/validate")
 
@@ -632,7 +621,6 @@ MUTANTS = {
         "(/validate|/mutate) was not refused",
         (http_server, "require_review", lambda request, path, not_ready: None),
     ),
-    "whatever Redis holds is an entry": ("no worker has said so|the question is", (RedisStore, "_opened", unsealed)),
 }
 """Faults that are planted in the gateway, and what of the model's reasons they lead to."""
 
