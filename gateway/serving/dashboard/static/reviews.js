@@ -9,7 +9,7 @@ import { keyOf, listen, store } from "./store.js";
 const MOST_ROWS = 200;
 const WINDOW = 10;
 
-const OUTCOMES = [["", "all outcomes"], ["allowed", "allowed"], ["denied", "denied"], ["failed", "failed"], ["failed-open", "failed open"]];
+const OUTCOMES = [["", "all outcomes"], ["allowed", "allowed"], ["denied", "denied"], ["failed", "failed"], ["failed-open", "failed open"], ["canceled", "canceled"]];
 const PHASES = [["", "both phases"], ["mutating", "mutating"], ["validating", "validating"]];
 
 // A uid of the API server's: it may be of a review that is not in the list any more.
