@@ -72,7 +72,8 @@ AUDITS: Final = (
         Audit(
             name="pip-audit",
             folder=".",
-            command=("pip-audit", "--require-hashes", "--disable-pip", "-r", lock),
+            # Strict: else it exits with 0 if it could audit no package at all, because the index knows none of them.
+            command=("pip-audit", "--strict", "--require-hashes", "--disable-pip", "-r", lock),
         )
         for lock in REQUIREMENTS
     ),

@@ -284,6 +284,11 @@ NOTHING = {
             2,
             "endpoint",
         ),
+        (
+            NOTHING | {"pip-audit": audit.Answer(code=1, error="ERROR:pip_audit._cli:x: Dependency not found on PyPI")},
+            2,
+            "not found on PyPI",
+        ),
         (NOTHING | {"govulncheck": audit.Answer(code=3, out="Vulnerability #1: GO-1")}, 1, "GO-1"),
         ({"cargo audit": audit.Answer(code=1, out="ID: RUSTSEC-2026-1")}, 1, "RUSTSEC-2026-1"),
     ],
@@ -294,6 +299,7 @@ def test_the_exit_code_of_an_audit(given, code, said):
     assert found == code
     assert any(said in result for _, _, result in lines)
     assert len(lines) == len(audit.AUDITS)
+    assert all("--strict" in each.command for each in audit.AUDITS if each.name == "pip-audit")
 
 
 def unchanged(**others):
