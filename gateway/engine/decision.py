@@ -100,7 +100,7 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     ends: float
     ledger: TimeLedger
 
-    @cached_property
+    @property
     def is_traced(self) -> bool:
         """Whether the gateway exports its spans: it is sampled, slow, denied or failed, failures ignored included. (A
         client that hangs up soon is nothing to look into.)
