@@ -23,8 +23,8 @@ PROMETHEUS_3 = (
     "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 )
 
-LARGE = b"x" * 4_000_000
-"""More than the kernel takes for a client that does not read."""
+LARGE = b"x" * 16_000_000
+"""More than Linux takes for a client that does not read: 4 MB that are to be sent, and some KB that have arrived."""
 
 SCRAPES = 2
 
