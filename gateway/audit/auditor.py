@@ -162,24 +162,27 @@ class Auditor:
 
     async def _review(self, candidate: Candidate, review: Review, results: AuditResults) -> bool:
         """Judge an object as one operation. Returns whether a policy matched."""
+        plan = self._plan(review.policies)
         policies: list[Policy] = []
-        for member in self._plan(review.policies).members:
+        for member in plan.members:
             if place := needed(member, review.lost, candidate.obj):
                 text = f"it cannot judge this {review.operation} again: it needs {place}, which the log does not have"
                 results.found(_about(candidate, review, member.policy, result=Result.ERROR, reason="", message=text))
             else:
                 policies.append(member.policy)
-        return await self._judge(candidate, review, tuple(policies), results) if policies else False
+        if not policies:
+            return False
+        if len(policies) < len(plan.members):
+            plan = self._plan(tuple(policies))
+        return await self._judge(candidate, review, plan, results)
 
-    async def _judge(
-        self, candidate: Candidate, review: Review, policies: tuple[Policy, ...], results: AuditResults
-    ) -> bool:
+    async def _judge(self, candidate: Candidate, review: Review, plan: Plan, results: AuditResults) -> bool:
         try:
             request = synthetic_review(candidate.obj, candidate.served, review.operation, review.user)
-            decision = await self._decide(request, policies)
+            decision = await self._decide(request, plan)
         except ReviewError as error:
-            for policy in policies:
-                results.found(_unreadable(candidate, review, policy, error))
+            for member in plan.members:
+                results.found(_unreadable(candidate, review, member.policy, error))
             return True
         redaction = Redaction.of(decision)
         matched = [call for call in decision.calls if call.matched and call.answer is not None]
@@ -197,9 +200,8 @@ class Auditor:
         self._indexes[names] = plan.index
         return plan
 
-    async def _decide(self, request: Request, policies: tuple[Policy, ...]) -> Decision:
+    async def _decide(self, request: Request, plan: Plan) -> Decision:
         configuration = self._configuration
-        plan = self._plan(policies)
         ends = monotonic() + OBJECT_SECONDS
         engine = Engine(request, plan, ends=ends, namespaces=configuration.namespaces)
         driver = Driver(request.uid, engine, caller=configuration.policy_caller, facts=configuration.facts)
