@@ -26,5 +26,5 @@ def decoder_of(kind: type[_T]) -> msgspec.json.Decoder[_T]:
     return msgspec.json.Decoder(kind, float_hook=_float)
 
 
-VALUES: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(Any, float_hook=_float)
+VALUES: "msgspec.json.Decoder[Any]" = decoder_of(Any)
 """Decodes a text into dicts, lists, texts, numbers, booleans and None."""
