@@ -357,7 +357,7 @@ def is_light(body: bytes) -> bool:
 
 
 def decoding(body: bytes, *, depth: int = DEPTH, readable: int = READABLE_VALUES) -> Generator[None, None, Request]:
-    """The same as ``decode``, in slices of a few milliseconds: yields after each. (The members are told apart in one:
+    """The same as ``decode``, in slices of a few milliseconds: yields after each. (The members are separated in one:
     35 ms for 20 MB of escapes.)
     """
     charge = _first_charge(body)

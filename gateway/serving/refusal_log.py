@@ -1,7 +1,7 @@
 """The log lines of refusals: at most ``LINES`` of each kind in a second, then one that says how many were left out.
 
 A client without credentials, on one connection that it keeps, can have four thousand requests a second refused. A line
-for each would fill a disk in which nobody finds the first one. The metrics count each: what is left out is only text.
+for each would fill a disk, and hide the first one. The metrics count each: what is left out is only text.
 What bounds the state is the number of kinds: they are those of an enumeration.
 """
 

@@ -244,7 +244,7 @@ class ReviewHandler:
 
     def _canceled(self, target: Target, driver: Driver, ends: float) -> Decision | None:
         """The decision of a review whose task was cancelled: by the client, or by the gateway, because it is overdue
-        or by mistake.
+        or by an error of its own.
         """
         record = driver.abandoned()
         if record is not None and record.outcome is not Outcome.CANCELED:

@@ -285,7 +285,7 @@ class Watched(bytes):
     ids=["emoji", "escapes", "values"],
 )
 def test_the_work_between_two_breaks_is_bounded(text, monkeypatch):
-    """At most a megabyte of the body is read in a slice, and its members are told apart in one that reads nothing."""
+    """At most a megabyte of the body is read in a slice, and its members are separated in one that reads nothing."""
     watched, slices = Watched(body(object="@").replace(b'"@"', b'{"spec":%s}' % text)), []
     envelope = SimpleNamespace(
         decode=lambda read: watched.read.append(None) or msgspec.json.decode(read, type=_Envelope)

@@ -117,7 +117,7 @@ def test_what_was_found_stays_if_the_second_query_fails(gateway):
 
 
 def test_refused_decisions_come_first():
-    """A client that sends one uid to both phases is told why its request was denied before all else."""
+    """A client that sends one uid to both phases gets why its request was denied before all else."""
     memory = DecisionMemory()
     for answer in (Allow(), Deny(message="no tag"), Allow()):
         memory.decided(denied("u1", answer))
