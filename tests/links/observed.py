@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import threading
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -31,11 +32,16 @@ class Observer:
         self.options = {"command": command, "env": {"PYTHONPATH": root, _SOCKET: str(self._socket)}}
 
     def held(self):
-        """What the process holds: so many of each kind of task and descriptor, ``objects``, bytes of ``memory``."""
+        """What the process holds: so many of each kind of task and descriptor, ``objects``, bytes of ``memory``.
+
+        Raises AssertionError with its traceback if it could not tell.
+        """
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(WAIT_SECONDS)
             client.connect(str(self._socket))
-            return Counter(json.loads(client.makefile("rb").read()))
+            found = json.loads(client.makefile("rb").read())
+        assert isinstance(found, dict), found
+        return Counter(found)
 
 
 def main():
@@ -51,13 +57,18 @@ def _report(listener):
     while True:
         connection, _ = listener.accept()
         with connection:
-            connection.sendall(json.dumps(_held(connection.fileno())).encode())
+            try:
+                answer = _held(connection.fileno())
+            except Exception:  # noqa: BLE001 - the next one that asks needs this thread
+                answer = traceback.format_exc()
+            connection.sendall(json.dumps(answer).encode())
 
 
 def _held(own):
     gc.collect()
     objects = gc.get_objects()
-    loops = [each for each in objects if isinstance(each, uvloop.Loop)]
+    # Not isinstance: it asks a weak proxy for the class of an object that may be gone.
+    loops = [each for each in objects if issubclass(type(each), uvloop.Loop)]
     held = Counter(f"task {task.get_coro().__qualname__}" for loop in loops for task in asyncio.all_tasks(loop))
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the one with which the folder is read

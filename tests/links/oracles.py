@@ -9,6 +9,8 @@ worker, webhook        WORKER_TIMEOUT while nothing arrives; WORKER_UNAVAILABLE 
 gateway to Redis       WORKER_UNAVAILABLE: a Redis that is slower than its limit is unavailable; or, if the bit that
                        flipped is one of the sealed call, WORKER_TIMEOUT: no bridge takes it
 bridge to Redis        WORKER_TIMEOUT: the call waits in the queue for a bridge that may come back
+both of Redis          or judged, if the connection that half closed, or the bit that flipped, was not needed: an answer
+                       comes over another connection, and is sealed
 bridge to worker       either, by whether the bridge had taken the call when it lost its worker
 cache                  judged: the worker's verdict is as good
 clients                no answer; kube-apiserver applies its failurePolicy
@@ -26,6 +28,8 @@ _JUDGED = frozenset({JUDGED})
 _TIMEOUT = frozenset({Reason.WORKER_TIMEOUT})
 _UNAVAILABLE = frozenset({Reason.WORKER_UNAVAILABLE})
 
+_OF_REDIS = frozenset({"gateway to Redis", "bridge to Redis"})
+
 _OF_ALL_FAULTS = {
     "gateway to Redis": _UNAVAILABLE,
     "bridge to Redis": _TIMEOUT,
@@ -36,11 +40,13 @@ _OF_ALL_FAULTS = {
 
 
 def expected(link, fault):
-    """The possible outcomes; all but two have one."""
+    """The possible outcomes; most have one."""
     if fault in _DELAYS:
         return _JUDGED
-    if link == "gateway to Redis" and fault is Fault.CORRUPT:
-        return _TIMEOUT | _UNAVAILABLE
+    if link in _OF_REDIS and fault is Fault.HALF_CLOSE:
+        return _JUDGED | _OF_ALL_FAULTS[link]
+    if link in _OF_REDIS and fault is Fault.CORRUPT:
+        return _JUDGED | _TIMEOUT | _UNAVAILABLE
     if link in _OF_ALL_FAULTS:
         return _OF_ALL_FAULTS[link]
     if fault in _STANDS_STILL or (link == "webhook" and fault is Fault.SILENCE):
