@@ -114,7 +114,8 @@ class DocumentBuilder(Struct, eq=False):
         draft.current, draft.labels = state, namespace
         return draft.document
 
-    def parses(self, inputs: Inputs) -> bool:
+    @staticmethod
+    def parses(inputs: Inputs) -> bool:
         """Whether the document for ``inputs`` has a part of ``object`` or of ``oldObject``, which is parsed for it."""
         if inputs.places is None:
             return False

@@ -108,9 +108,13 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         trace = self.trace
         if trace.sampled or not trace.trace_id:
             return trace.sampled
-        refused = self.outcome is Outcome.DENIED or self.outcome is Outcome.FAILED
-        allowed = not refused and not has_failure(self.calls)
-        return trace.is_recorded(allowed=allowed, seconds=self.ended - self.started)
+        outcome = self.outcome
+        return (
+            self.ended - self.started >= trace.slow_seconds
+            or outcome is Outcome.DENIED
+            or outcome is Outcome.FAILED
+            or has_failure(self.calls)
+        )
 
     @property
     def trace_id(self) -> str:

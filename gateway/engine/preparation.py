@@ -8,7 +8,21 @@ from collections.abc import Iterator
 
 from gateway.documents.documents import DocumentBuilder
 from gateway.engine.plan import Plan
+from gateway.policies.model import Phase
 from gateway.review.request import Request, ReviewError
+
+
+def needs_values(request: Request, plan: Plan) -> bool:
+    """Whether ``request`` may be parsed: a policy reads parts of its object, or may change it."""
+    if plan.unavailable is not None:
+        return False
+    for index in plan.index.concerned(request):
+        member = plan.members[index]
+        if member.unavailable is None and (
+            plan.phase is Phase.MUTATING or not member.unconditional or DocumentBuilder.parses(member.inputs)
+        ):
+            return True
+    return False
 
 
 def preparing(request: Request, plan: Plan, documents: DocumentBuilder) -> Iterator[None]:

@@ -67,10 +67,6 @@ class TraceContext(Struct, frozen=True, kw_only=True):
         """The traceparent that a worker gets. Calls that are not sampled have no spans, so they share one."""
         return f"00-{self.trace_id}-{self.span_of(call):016x}-01" if self.sampled else self.traceparent
 
-    def is_recorded(self, *, allowed: bool, seconds: float) -> bool:
-        """Whether the spans of a review with this result are exported."""
-        return bool(self.trace_id) and (self.sampled or not allowed or seconds >= self.slow_seconds)
-
 
 NO_TRACE: Final = TraceContext()
 

@@ -6,15 +6,17 @@ within limits of its own.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, cast
 
 from gateway.reasons import Reason
 from gateway.serving import web
 from gateway.serving.connection import Connection, MalformedBody
+from gateway.serving.in_flight_shares import Flow, InFlightShares
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Refusal, Refused, quote
+from gateway.serving.tenants import PREFIX_BYTES, UNKNOWN, tenant_of
 
 if TYPE_CHECKING:
     from gateway.serving.oversized import OversizedReview
@@ -23,19 +25,24 @@ if TYPE_CHECKING:
 class Load:
     """Gauges of one HTTP server; they return to zero when it is idle.
 
-    ``requests`` are requests whose answer is not made yet, ``reviews`` those of them that are being judged,
-    ``body_bytes`` the bytes of all their bodies that have arrived. ``idle`` is set while there are no requests.
-    The server counts requests and reviews up and down, and subtracts the bytes of the bodies that it got.
+    ``requests`` are requests whose answer is not made yet, ``reviews`` those of them that are being judged, ``bodies``
+    the bytes of all their bodies that have arrived, at most ``body_bytes_in_flight``. ``idle`` is set while there are
+    no requests. The server counts requests and reviews up and down, and releases the bytes of the bodies that it got.
     """
 
-    __slots__ = ("body_bytes", "idle", "requests", "reviews")
+    __slots__ = ("bodies", "idle", "requests", "reviews")
 
-    def __init__(self) -> None:
+    def __init__(self, body_bytes_in_flight: int) -> None:
         self.requests = 0
         self.reviews = 0
-        self.body_bytes = 0
+        self.bodies = InFlightShares(body_bytes_in_flight)
         self.idle = asyncio.Event()
         self.idle.set()
+
+    @property
+    def body_bytes(self) -> int:
+        """The bytes of all bodies that have arrived and are not answered yet."""
+        return self.bodies.taken
 
 
 class TooLarge(Refused):
@@ -57,10 +64,13 @@ class BodyReader:
         self._limits = limits
         self._load = load
 
-    async def read(self, request: web.BaseRequest, ends: float) -> bytes:
-        """The whole body, counted in ``load.body_bytes`` until the caller subtracts it.
+    async def read(
+        self, request: web.BaseRequest, client: Hashable, entry: Hashable, ends: float
+    ) -> tuple[bytes, Flow]:
+        """The whole body and whose it is: it is counted in ``load.bodies`` until the caller releases it.
 
-        ``ends`` is the end of the request's budget, on the loop's clock.
+        ``client`` and ``entry`` are those of the flow; ``ends`` is the end of the request's budget, on the loop's
+        clock.
 
         Raises Refused, TooLarge; ConnectionError or CancelledError if the client hangs up.
         """
@@ -73,9 +83,11 @@ class BodyReader:
         if content.is_eof():
             # The usual case: header and body came in one piece.
             body = content.read_nowait()
-            self._take(body)
-            return body
-        return await self._gather(request, ends)
+            flow = Flow(client, tenant_of(body), entry)
+            self._require_size(body)
+            self._charge(flow, len(body))
+            return body, flow
+        return await self._gather(request, client, entry, ends)
 
     async def drain(self, request: web.BaseRequest) -> None:
         """Read the rest of a refused body, and discard it. Returns at its end or at a limit."""
@@ -89,32 +101,46 @@ class BodyReader:
         except (TimeoutError, ConnectionError):
             return
 
-    async def _gather(self, request: web.BaseRequest, ends: float) -> bytes:
-        body = bytearray()
+    async def _gather(
+        self, request: web.BaseRequest, client: Hashable, entry: Hashable, ends: float
+    ) -> tuple[bytes, Flow]:
+        bodies, body, charged = self._load.bodies, bytearray(), 0
+        flow, complete = Flow(client, UNKNOWN, entry), False
         try:
             async with _arriving(request, ends):
-                while chunk := await request.content.readany():
-                    self._take(chunk, body)
+                while not complete:
+                    chunk = await request.content.readany()
+                    complete = not chunk
                     body += chunk
+                    self._require_size(body)
+                    # Anew: what has arrived of it is no reason to refuse the rest.
+                    bodies.release(flow, charged)
+                    charged = 0
+                    if flow.tenant is UNKNOWN and (complete or len(body) >= PREFIX_BYTES):
+                        flow = Flow(client, tenant_of(bytes(body[:PREFIX_BYTES])), entry)
+                    self._charge(flow, len(body))
+                    charged = len(body)
         except BaseException:
-            self._load.body_bytes -= len(body)
+            bodies.release(flow, charged)
             raise
-        return bytes(body)
+        return bytes(body), flow
 
-    def _take(self, chunk: bytes, before: bytes | bytearray = b"") -> None:
-        """Count a chunk of a body that follows ``before``. Raises Refused, TooLarge."""
-        size = len(before) + len(chunk)
-        if size > self._limits.body_bytes:
-            observed = f"no declared length and {size} bytes so far"
-            prefix = bytes(before[: self._limits.uid_prefix_bytes]) + chunk
-            raise TooLarge(self._too_large(observed), prefix[: self._limits.uid_prefix_bytes])
-        if self._load.body_bytes + len(chunk) > self._limits.body_bytes_in_flight:
+    def _require_size(self, body: bytes | bytearray) -> None:
+        """Raises TooLarge."""
+        if len(body) > self._limits.body_bytes:
+            observed = f"no declared length and {len(body)} bytes so far"
+            raise TooLarge(self._too_large(observed), bytes(body[: self._limits.uid_prefix_bytes]))
+
+    def _charge(self, flow: Flow, size: int) -> None:
+        """Count so many bytes of a body. Raises Refused."""
+        bodies, limit = self._load.bodies, self._limits.body_bytes_in_flight
+        if size and not bodies.acquire(flow, size):
             raise Refused(
                 Refusal.MEMORY,
-                f"{Reason.OVERLOADED}: too many large requests at once; their bodies have reached the limit for all, "
-                f"{self._limits.body_bytes_in_flight} bytes; add replicas, or narrow the rules of the policies",
+                f"{Reason.OVERLOADED}: too many large requests at once, in all or of this namespace: {bodies.taken} "
+                f"bytes of bodies are in flight, and the limit is {limit}, of which a namespace has at most as much as "
+                "is left; add replicas, or narrow the rules of the policies",
             )
-        self._load.body_bytes += len(chunk)
 
     async def _prefix(self, request: web.BaseRequest, ends: float) -> bytes:
         """The beginning of a body that will not be read whole, for its uid."""

@@ -21,6 +21,7 @@ loop.
 
 import heapq
 import itertools
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Generic, TypeVar
@@ -33,7 +34,7 @@ def _always(_: object) -> bool:
 
 
 class Waiting(Generic[T]):
-    """An item in the queue, with the time at which it was pushed, and that until which it can wait."""
+    """An item in the queue, with the time at which it was pushed, and that until which it can wait: inf, for ever."""
 
     __slots__ = ("cost", "flow", "item", "since", "until")
 
@@ -64,7 +65,8 @@ class FairQueue(Generic[T]):
         """Let an item wait."""
         self._root.push(waiting, 0)
         self._waiting.add(waiting)
-        heapq.heappush(self._ends, (waiting.until, next(self._numbers), waiting))
+        if waiting.until < math.inf:
+            heapq.heappush(self._ends, (waiting.until, next(self._numbers), waiting))
 
     def pop(self, now: float, fits: Callable[[T], bool] = _always) -> Waiting[T] | None:
         """The next item that ``fits``; None: there is none. Of each flow only the next item is tried."""

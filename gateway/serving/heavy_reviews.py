@@ -1,27 +1,38 @@
 """Reviews with many values: they take turns, and give the loop at least half of its time for all others.
 
-A review with at most ``LIGHT_VALUES`` values, as almost all have, is only charged. Another one is decoded, read and
-projected in slices (``decoding``, ``preparing``). After ``_BURST_SECONDS`` of slices, the next one waits as long as
-they took. One review at a time has the turn, in the order of arrival. So many large objects slow each other down, and
-no small one.
+    ========  ===================================  =====================================================================
+    a review  has values                           and
+    ========  ===================================  =====================================================================
+    small     ``values_in_flight`` for each of     is bounded by ``reviews_in_flight`` alone
+              ``reviews_in_flight``: 512 (a pod
+              has 200)
+    light     ``LIGHT_VALUES`` at most             waits for room
+    heavy     more                                 waits for room and for the turn, and is read in slices
+    ========  ===================================  =====================================================================
 
-What they become in memory is charged before they are parsed: at most ``values_in_flight`` are alive together, and of
-light reviews twice as many. A heavy review waits until it fits, and no other's turn is delayed by that. One that does
-not get its turn, or its values, while it can still be answered, is not read: each policy that needs its values fails
-with ``OVERLOADED``, and its failurePolicy applies.
+What a review becomes in memory is charged before it is parsed: at most ``values_in_flight`` are alive of small ones
+together, of light ones, and of heavy ones. A heavy review is decoded, read and projected in slices (``decoding``,
+``preparing``). After ``_BURST_SECONDS`` of slices, the next one waits as long as they took. One review at a time has
+the turn. So many large objects slow each other down, and no small one; and since room and turn are shared by flows
+(``fair_room``), those of one namespace slow down no other's.
+
+A review whose values no policy needs is not charged. One that does not get its turn, or its room, while it can still be
+answered, is not read: each policy that needs its values fails with ``OVERLOADED``, and its failurePolicy applies.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic
 from typing import Final, TypeVar
 
 from gateway.documents.documents import DocumentBuilder
 from gateway.engine.plan import Plan
-from gateway.engine.preparation import preparing
+from gateway.engine.preparation import needs_values, preparing
 from gateway.reasons import Reason
-from gateway.review.request import Request, UnreadError, decoding
+from gateway.review.request import LIGHT_VALUES, Request, UnreadError, decoding
+from gateway.serving.fair_room import FairRoom
+from gateway.serving.in_flight_shares import Flow
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Refusal, Refused
 from gateway.telemetry.events import Events
@@ -36,8 +47,12 @@ _ANSWER_SECONDS: Final = 0.1
 _MOST_VALUES: Final = 1_048_576
 """See ``Limits.values_in_flight``."""
 
+_BYTES_A_VALUE: Final = 16
+"""To decode so many bytes costs about as much as to read one value."""
+
 _OVERLOADED: Final = (
-    "too many reviews with many JSON values at once; try again, make the object smaller, or add replicas"
+    "too many reviews with many JSON values at once, in all or of this namespace; try again, make the object smaller, "
+    "or add replicas"
 )
 
 _T = TypeVar("_T")
@@ -49,20 +64,21 @@ class HeavyReviews:
     Args:
         limits: how deep a review may nest, how many values it may have to be read, and all of them together.
         events: counts heavy reviews, and those that did not get their turn.
+
+    ``small_values``: a review with so many values needs nothing of this.
     """
 
     def __init__(self, limits: Limits, events: Events) -> None:
         self._limits = limits
-        self._values = min(limits.values_in_flight, _MOST_VALUES)
+        values = min(limits.values_in_flight, _MOST_VALUES)
         self._events = events
-        self._turn = asyncio.Lock()
-        self._room = asyncio.Lock()
-        self._alive = 0
-        self._light = 0
-        self._freed = asyncio.Event()
+        self.small_values = min(values // limits.reviews_in_flight, LIGHT_VALUES)
+        self._turn = FairRoom(1)
+        self._light = FairRoom(values)
+        self._heavy = FairRoom(values)
 
-    async def decode(self, body: bytes, ends: float) -> Request:
-        """The review in a body that is not light.
+    async def decode(self, body: bytes, flow: Flow, ends: float) -> Request:
+        """The review in a body that is not light, and whose it is.
 
         Raises:
             ReviewError: see ``gateway.review.request.decode``.
@@ -76,59 +92,42 @@ class HeavyReviews:
             request: Request = decoded.value
             return request
         try:
-            async with asyncio.timeout_at(ends), self._turn:
+            async with asyncio.timeout_at(ends), self._turn.taken(flow, 1, cost=len(body) / _BYTES_A_VALUE):
                 return await _in_bursts(steps)
         except TimeoutError:
             self._events.count(LIMIT_HITS, "values_in_flight")
             raise Refused(Refusal.MEMORY, f"{Reason.OVERLOADED}: {_OVERLOADED}") from None
 
     @asynccontextmanager
-    async def prepared(self, request: Request, plan: Plan, ends: float) -> AsyncIterator[DocumentBuilder]:
-        """Read the request as far as the plan needs it, while its values are charged.
+    async def prepared(self, request: Request, plan: Plan, flow: Flow, ends: float) -> AsyncIterator[DocumentBuilder]:
+        """Read a request as far as the plan needs it if it is heavy, while its values are charged.
 
         Yields:
-            Its documents so far. If there was no turn until shortly before ``ends``, the request is unread.
+            Its documents so far. If there was no room or no turn until shortly before ``ends``, the request is unread.
         """
-        documents = DocumentBuilder(request)
-        self._events.count(HEAVY_REVIEWS)
+        documents, heavy = DocumentBuilder(request), request.values > LIGHT_VALUES
+        if heavy:
+            self._events.count(HEAVY_REVIEWS)
         if request.unread is not None:
             self._events.count(LIMIT_HITS, "readable_values")
             yield documents
             return
-        charged = 0
-        try:
+        if not needs_values(request, plan):
+            yield documents
+            return
+        cost = request.values
+        async with AsyncExitStack() as until_answered:
             try:
                 async with asyncio.timeout_at(ends - _ANSWER_SECONDS):
-                    async with self._room:
-                        charged = await self._charge(request.values)
-                    async with self._turn:
-                        await _in_bursts(_steps(preparing(request, plan, documents)))
+                    room = self._heavy if heavy else self._light
+                    await until_answered.enter_async_context(room.taken(flow, cost, cost=cost))
+                    if heavy:
+                        async with self._turn.taken(flow, 1, cost=cost):
+                            await _in_bursts(_steps(preparing(request, plan, documents)))
             except TimeoutError:
                 self._events.count(LIMIT_HITS, "values_in_flight")
                 request.unread = UnreadError(Reason.OVERLOADED, _OVERLOADED)
             yield documents
-        finally:
-            self._alive -= charged
-            self._freed.set()
-
-    def begin_light(self, request: Request) -> None:
-        """Charge a light review until ``end_light``. If it is one too many, it is unread."""
-        self._light += request.values
-        if self._light > 2 * self._values:
-            self._events.count(LIMIT_HITS, "values_in_flight")
-            request.unread = UnreadError(Reason.OVERLOADED, _OVERLOADED)
-
-    def end_light(self, request: Request) -> None:
-        """A light review is answered."""
-        self._light -= request.values
-
-    async def _charge(self, values: int) -> int:
-        # A single review always fits: otherwise it could never be read.
-        while self._alive and self._alive + values > self._values:
-            self._freed.clear()
-            await self._freed.wait()
-        self._alive += values
-        return values
 
 
 async def _in_bursts(steps: Generator[None, None, _T]) -> _T:

@@ -47,7 +47,6 @@ from gateway.serving.plans import Target
 from gateway.serving.refusal_log import RefusalLog
 from gateway.serving.refusals import SERVER, Refusal, Refused, answer
 from gateway.serving.route_table import RouteTable, is_healthy, parent, passed_on, requested, require_review, unknown
-from gateway.serving.tenants import tenant_of
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.table import (
     CONNECTIONS_ENDED,
@@ -72,7 +71,7 @@ class HttpReply(Struct, frozen=True, kw_only=True):
 class ReviewAnswerer(Protocol):
     """Answers a body, whatever it holds. Cancelled when the client hangs up."""
 
-    async def __call__(
+    async def __call__(  # noqa: PLR0913 - all about one request
         self,
         target: Target,
         body: bytes,
@@ -80,11 +79,13 @@ class ReviewAnswerer(Protocol):
         ends: float,
         *,
         overloaded: Failure | None,
+        flow: Flow,
         trace: TraceContext,
     ) -> HttpReply:
         """The answer to ``body``, which arrived at ``started`` and must be answered by ``ends`` (``time.monotonic``).
 
-        ``overloaded``: no policy is called, each fails with this. ``trace`` is the trace context that its workers get.
+        ``overloaded``: no policy is called, each fails with this. ``flow`` is whose it is. ``trace`` is the trace
+        context that its workers get.
 
         Raises:
             Refused: there is no verdict: a reload removed the target after the header arrived.
@@ -142,7 +143,7 @@ class HttpServer:
         self._events = events or NoEvents()
         self._draining = False
         self._refusals = RefusalLog("a request was refused")
-        self.load = Load()
+        self.load = Load(self._limits.body_bytes_in_flight)
         self._bodies = BodyReader(self._limits, self.load)
         self._control = FlowControl(self._limits, self._events)
         self._connections: Connections | None = None
@@ -275,16 +276,17 @@ class HttpServer:
         connection.has_review()
         ends = started + budget(timeout)
         try:
-            body = await self._bodies.read(request, ends)
-            flow = Flow(connection.client, tenant_of(body), target.entry or path)
-            with self._in_hand(connection, target, body, ends):
+            body, flow = await self._bodies.read(request, connection.client, target.entry or path, ends)
+            with self._in_hand(connection, target, body, flow, ends):
                 control = self._control
                 overloaded = None
                 if not control.begin(flow, ends):
                     overloaded = await self._turn(target, flow, body, started, ends)
                 try:
                     trace = self._begin_trace(parent(request))
-                    reply = await self._judge(target, body, started, ends, overloaded=overloaded, trace=trace)
+                    reply = await self._judge(
+                        target, body, started, ends, overloaded=overloaded, flow=flow, trace=trace
+                    )
                 finally:
                     if overloaded is None:
                         control.end(flow)
@@ -315,7 +317,7 @@ class HttpServer:
         return OversizedReview(envelope=found, target=target, trace=trace, started=started, ends=ends, why=error.text)
 
     @contextmanager
-    def _in_hand(self, connection: Connection, target: Target, body: bytes, ends: float) -> Iterator[None]:
+    def _in_hand(self, connection: Connection, target: Target, body: bytes, flow: Flow, ends: float) -> Iterator[None]:
         """While a review waits and is judged: counts it and watches its time.
 
         Raises:
@@ -334,7 +336,7 @@ class HttpServer:
             raise Refused(Refusal.INTERNAL, text) from None
         finally:
             load.reviews -= 1
-            load.body_bytes -= len(body)
+            load.bodies.release(flow, len(body))
             connection.review = None
 
     async def _refused(self, request: web.BaseRequest, refused: Refused) -> web.StreamResponse:

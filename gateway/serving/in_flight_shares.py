@@ -1,8 +1,9 @@
-"""How many reviews each may have in flight: no API server, namespace or entry takes the room that others need.
+"""How much each may have in flight: no API server, namespace or entry takes the room that others need.
 
-The threshold is dynamic (Choudhury and Hahne 1998): each may have so many times the reviews for which there is still
-room. Alone it gets a part of all, and the rest stays free for those that come later; with others, all get about the
-same. Nothing is reserved, and only what has reviews in flight has state.
+The room is for reviews, for bytes of bodies, or for JSON values. The threshold is dynamic (Choudhury and Hahne 1998):
+each may have so many times the room that is still free. Alone it gets a part of all, and the rest stays free for those
+that come later; with others, all get about the same. Nothing is reserved, and only what has something in flight has
+state.
 
     =============  =======  ==================  ========================================================================
     dimension      times    alone, at most      why
@@ -12,7 +13,8 @@ same. Nothing is reserved, and only what has reviews in flight has state.
     entry          3        three quarters      a phase with one entry has all of the load
     =============  =======  ==================  ========================================================================
 
-Each may have one while there is any room. Pure: no clock, no loop.
+What it wants is compared with what is free before it gets it. Who has nothing may have one review, of any size, while
+there is room for it. Pure: no clock, no loop.
 """
 
 from collections.abc import Hashable
@@ -27,6 +29,9 @@ class Flow(NamedTuple):
     entry: Hashable
 
 
+NOBODY: Final = Flow("", "", "")
+"""Of reviews that come from no API server."""
+
 _TIMES_OF_CLIENT: Final = 3
 _TIMES_OF_TENANT: Final = 1
 _TIMES_OF_ENTRY: Final = 3
@@ -35,41 +40,43 @@ _Held = dict[Hashable, int]
 
 
 class InFlightShares:
-    """The reviews in flight: ``total`` at most. ``taken`` is their number."""
+    """What is in flight: ``total`` at most. ``taken`` is how much that is."""
 
     def __init__(self, total: int) -> None:
         self._total = total
         self.taken = 0
         self._held: tuple[_Held, _Held, _Held] = ({}, {}, {})
 
-    def is_full(self, flow: Flow) -> bool:
-        """Whether a flow has its share already, or there is no room."""
+    def is_full(self, flow: Flow, amount: int = 1) -> bool:
+        """Whether a flow would exceed its share, or all of the room, with so much more."""
         # Without loops: each review comes here.
         free = self._total - self.taken
         clients, tenants, entries = self._held
         return (
-            free <= 0
-            or tenants.get(flow.tenant, 0) >= _TIMES_OF_TENANT * free
-            or clients.get(flow.client, 0) >= _TIMES_OF_CLIENT * free
-            or entries.get(flow.entry, 0) >= _TIMES_OF_ENTRY * free
+            amount > free
+            or ((held := tenants.get(flow.tenant, 0)) > 0 and held + amount > _TIMES_OF_TENANT * free)
+            or ((held := clients.get(flow.client, 0)) > 0 and held + amount > _TIMES_OF_CLIENT * free)
+            or ((held := entries.get(flow.entry, 0)) > 0 and held + amount > _TIMES_OF_ENTRY * free)
         )
 
-    def acquire(self, flow: Flow) -> bool:
-        """Count a review, until ``release``. False: it is not to be counted, because its flow ``is_full``."""
-        if self.is_full(flow):
+    def acquire(self, flow: Flow, amount: int = 1) -> bool:
+        """Count so much, until ``release``. False: it is not to be counted, because its flow ``is_full``."""
+        if self.is_full(flow, amount):
             return False
-        self.taken += 1
+        self.taken += amount
         clients, tenants, entries = self._held
-        clients[flow.client] = clients.get(flow.client, 0) + 1
-        tenants[flow.tenant] = tenants.get(flow.tenant, 0) + 1
-        entries[flow.entry] = entries.get(flow.entry, 0) + 1
+        clients[flow.client] = clients.get(flow.client, 0) + amount
+        tenants[flow.tenant] = tenants.get(flow.tenant, 0) + amount
+        entries[flow.entry] = entries.get(flow.entry, 0) + amount
         return True
 
-    def release(self, flow: Flow) -> None:
-        """A review is not in flight any more."""
-        self.taken -= 1
+    def release(self, flow: Flow, amount: int = 1) -> None:
+        """So much, of what was acquired, is not in flight any more."""
+        if not amount:
+            return
+        self.taken -= amount
         for held, name in zip(self._held, flow, strict=True):
-            left = held[name] - 1
+            left = held[name] - amount
             if left:
                 held[name] = left
             else:

@@ -107,7 +107,8 @@ class Limits(Bounds):
     body_bytes_in_flight: int = budgeted(8, "Bytes of bodies in flight.")
     """Bodies received and not yet answered, in bytes: an eighth of the memory budget, because with documents and
     messages to workers a body of 3 MB takes 16 MB, measured; together two thirds of the budget. (What is parsed is
-    charged by its values.) By default 128 KB for each of the 1024 reviews, 44 of 3 MB, or six of the largest."""
+    charged by its values.) By default 128 KB for each of the 1024 reviews, 44 of 3 MB, or six of the largest; one
+    namespace has half of it."""
 
     connections: int = budgeted(524_288)
     """TLS connections: 2,048 by default; 40 KB each when idle, and up to 0.4 MB while much arrives. An API server keeps
@@ -120,7 +121,8 @@ class Limits(Bounds):
     """JSON values, and names of members, of heavy reviews that are parsed together: 89 bytes each, a 23rd of the memory
     budget; by default 524,288, nearly two of the largest that are read, and 47 MB. A full garbage collection takes 40
     ns for each: 21 ms. So more than 1,048,576 are never alive, however large the budget is. Light reviews together may
-    have twice as many: 1024 in flight with 1,000 each, of which a pod has 200."""
+    have as many, and so may small ones: 1024 in flight with 512 each, of which a pod has 200. One namespace has half of
+    each."""
 
     heartbeat_seconds: float = 10.0
     """How long the event loop may stand still until ``/livez`` fails: longer than any work, and soon enough that the

@@ -31,7 +31,6 @@ from gateway.patching.limits import DEFAULT_LIMITS, PatchLimits
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
 from gateway.review.request import (
-    LIGHT_VALUES,
     Request,
     ReviewError,
     TooDeepError,
@@ -44,6 +43,7 @@ from gateway.serving.body import TooLarge
 from gateway.serving.driver import Driver
 from gateway.serving.heavy_reviews import HeavyReviews
 from gateway.serving.http_server import HttpReply
+from gateway.serving.in_flight_shares import NOBODY, Flow
 from gateway.serving.limits import Limits
 from gateway.serving.loaded_configuration import Configurations, LoadedConfiguration
 from gateway.serving.outdated_calls import OutdatedCalls
@@ -125,7 +125,7 @@ class ReviewHandler:
         for driver in tuple(self._drivers):
             driver.break_off(why)
 
-    async def __call__(
+    async def __call__(  # noqa: PLR0913 - all about one request
         self,
         target: Target,
         body: bytes,
@@ -133,11 +133,12 @@ class ReviewHandler:
         ends: float,
         *,
         overloaded: Failure | None,
+        flow: Flow = NOBODY,
         trace: TraceContext = NO_TRACE,
     ) -> HttpReply:
         """The answer to ``body``, which arrived at ``started`` and must be answered by ``ends`` (``time.monotonic``).
 
-        ``trace`` is sent to the workers.
+        ``flow`` is whose share it takes of what many values need; ``trace`` is sent to the workers.
 
         Raises:
             Refused: there is no such target any more; the body has too many values (TooLarge), or there are too many
@@ -150,7 +151,9 @@ class ReviewHandler:
             raise no_entry(target.path)
         try:
             request = (
-                decode(body, depth=self._limits.depth) if is_light(body) else await self._large(target, body, ends)
+                decode(body, depth=self._limits.depth)
+                if is_light(body)
+                else await self._large(target, body, flow, ends)
             )
         except ReviewError as error:
             return self._refuse(error)
@@ -161,15 +164,11 @@ class ReviewHandler:
         driver: Driver | None = None
         configuration.begin()
         try:
-            if request.values <= LIGHT_VALUES:
-                self._heavy.begin_light(request)
-                try:
-                    driver = make()
-                    decision = await self._decide(driver)
-                finally:
-                    self._heavy.end_light(request)
+            if request.values <= self._heavy.small_values:
+                driver = make()
+                decision = await self._decide(driver)
             else:
-                async with self._heavy.prepared(request, plan, ends) as documents:
+                async with self._heavy.prepared(request, plan, flow, ends) as documents:
                     driver = make(documents)
                     decision = await self._decide(driver)
             content = encode(
@@ -256,9 +255,9 @@ class ReviewHandler:
             return record
         return None if record is None else internal(record)
 
-    async def _large(self, target: Target, body: bytes, ends: float) -> Request:
+    async def _large(self, target: Target, body: bytes, flow: Flow, ends: float) -> Request:
         try:
-            return await self._heavy.decode(body, ends)
+            return await self._heavy.decode(body, flow, ends)
         except asyncio.CancelledError:
             # It is not known yet whose it is.
             self._events.count(REVIEWS_CANCELED, target.phase)

@@ -113,18 +113,7 @@ def test_every_call_has_a_span_of_its_own(span_id, calls):
 
 
 def test_what_is_not_traced_goes_on_as_it_came():
-    """Without tracing both headers go on, and nothing is recorded."""
+    """Without tracing both headers go on."""
     context = passed_on(parent_of([TRACEPARENT], ["a=1"]))
     assert (context.of_call(7), context.tracestate) == (TRACEPARENT, "a=1")
-    assert not context.is_recorded(allowed=False, seconds=100)
     assert passed_on(None) is NO_TRACE
-
-
-@pytest.mark.parametrize(
-    ("sampled", "allowed", "seconds", "recorded"),
-    [(True, True, 0.1, True), (False, True, 0.1, False), (False, False, 0.1, True), (False, True, 1.0, True)],
-)
-def test_what_is_slow_denied_or_sampled_is_recorded(sampled, allowed, seconds, recorded):
-    """Head sampling decides about the others."""
-    trace = TraceContext(trace_id=TRACE, span_id=1, sampled=sampled, slow_seconds=1.0)
-    assert trace.is_recorded(allowed=allowed, seconds=seconds) is recorded

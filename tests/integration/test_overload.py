@@ -2,6 +2,7 @@
 
 import asyncio
 
+from gateway.review.request import decode
 from gateway.serving.limits import Limits
 from tests.integration.client import message
 from tests.integration.process import WAIT_SECONDS
@@ -92,3 +93,60 @@ async def test_a_flood_in_one_namespace_leaves_room_for_others(gateway):
             for client in (*flood, innocent):
                 assert (await client.answer()).response["allowed"]
             assert served.metric("limit_hits_total", limit="reviews_in_flight") == 2
+
+
+async def test_large_bodies_of_one_namespace_leave_room_for_others(gateway):
+    """A namespace whose bodies reach half of the limit gets HTTP 429, and another one is judged beside it."""
+    review = Gate()
+    limits = Limits(body_bytes_in_flight=6 * len(VALIDATING.body))
+    async with scripted("judge", review=review) as target:
+        known = configuration(source(workers={"scripted": target}, validating=[policy("judge")]))
+        async with gateway(known, limits=limits) as served:
+            flood = await _begun(served, review, [VALIDATING.body] * 3)
+            assert (await served.send(message(VALIDATING))).status == 429
+            innocent = await _begun(served, review, [_elsewhere(VALIDATING.body)])
+            review.open.set()
+            for client in (*flood, *innocent):
+                assert (await client.answer()).response["allowed"]
+            await until(lambda: served.gateway.front.load.body_bytes == 0)
+
+
+async def test_many_values_of_one_namespace_leave_room_for_others(gateway):
+    """With a worker that stands still, one namespace's objects of many values are OVERLOADED, and no other's."""
+    review = Gate()
+    about = policy("judge", inputs=["/object/metadata/labels", "/object/spec/a"])
+    body = _with_values(2_000)
+    async with scripted("judge", review=review) as target:
+        known = configuration(source(workers={"scripted": target}, validating=[about]))
+        async with gateway(known, limits=Limits(values_in_flight=4 * decode(body).values)) as served:
+            flood = await _begun(served, review, [body] * 2)
+            refused = await served.send(message(VALIDATING, body=body).replace(b"timeout=10s", b"timeout=2s"))
+            assert refused.response["status"]["message"].startswith("OVERLOADED: ")
+            assert served.metric("limit_hits_total", limit="values_in_flight") == 1
+            innocent = await _begun(served, review, [_elsewhere(body)])
+            review.open.set()
+            for client in (*flood, *innocent):
+                assert (await client.answer()).response["allowed"]
+
+
+async def _begun(served, review, bodies):
+    """Clients whose reviews wait for their worker."""
+    clients = []
+    for body in bodies:
+        clients.append(await served.client())
+        before = len(review.calls)
+        clients[-1].sendall(message(VALIDATING, body=body))
+        await until(lambda: len(review.calls) == before + 1)  # noqa: B023 - awaited here
+    return clients
+
+
+def _elsewhere(body):
+    assert b'"namespace":"t"' in body
+    return body.replace(b'"namespace":"t"', b'"namespace":"other"')
+
+
+def _with_values(number):
+    """The recorded pod with so many more members in its spec."""
+    members = ",".join(f'"m{each}":1' for each in range(number)).encode()
+    assert VALIDATING.body.count(b'"spec":{') == 1
+    return VALIDATING.body.replace(b'"spec":{', b'"spec":{' + members + b",")

@@ -41,7 +41,7 @@ class Recorder:
         self.called = []
         self.events = []
 
-    async def __call__(self, target, body, started, ends, *, overloaded, trace):
+    async def __call__(self, target, body, started, ends, *, overloaded, flow, trace):
         self.called.append((target, body, started, ends, overloaded))
         return HttpReply(status=200, body=b'{"judged": %d}' % len(body))
 

@@ -1,6 +1,7 @@
 """Reviews with many values take turns, and others have the loop in between."""
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -11,14 +12,15 @@ from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer_set import PointerSet
 from gateway.serving import heavy_reviews
 from gateway.serving.heavy_reviews import HeavyReviews
+from gateway.serving.in_flight_shares import NOBODY, Flow
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Refusal, Refused
 from gateway.telemetry.table import HEAVY_REVIEWS, LIMIT_HITS
 from tests.serving.conftest import WAIT_SECONDS
 from tests.world import plan, policy, request
 
-VALUES = 4_000
-"""More than enough: what comes here is not asked how heavy it is."""
+VALUES = 24_000
+"""More than a light review has."""
 PARTS = Inputs(places=PointerSet([("object", "spec", "*", "a")]))
 
 
@@ -45,7 +47,7 @@ def always(monkeypatch):
 
 def heavy(values=VALUES):
     """A request that is parsed to about so many values."""
-    return request({"metadata": {"name": "p"}, "spec": [{"a": 1}] * (values // 4)})
+    return request({"metadata": {"name": "p"}, "spec": [{"a": 1}] * (values // 2)})
 
 
 def judges(*, parts=3):
@@ -78,7 +80,7 @@ async def test_a_body_of_many_values_is_decoded_in_turns_with_the_loop(always, e
     body += b'"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{"spec":['
     body += b",".join([b"[]"] * LIGHT_VALUES) + b"]}}}"
     bystander = Bystander()
-    decoded = await reviews.decode(body, asyncio.get_running_loop().time() + WAIT_SECONDS)
+    decoded = await reviews.decode(body, NOBODY, asyncio.get_running_loop().time() + WAIT_SECONDS)
     bystander.stop()
     assert decoded.uid == "u"
     assert decoded.values > LIGHT_VALUES
@@ -89,7 +91,7 @@ async def test_the_documents_of_a_heavy_review_are_made_one_by_one(always, event
     """Before the engine starts: each in a slice of its own, and the engine makes none again."""
     reviews, on, judging = HeavyReviews(Limits(values_in_flight=VALUES), events), heavy(), judges()
     bystander = Bystander()
-    async with reviews.prepared(on, judging, asyncio.get_running_loop().time() + WAIT_SECONDS) as documents:
+    async with reviews.prepared(on, judging, NOBODY, asyncio.get_running_loop().time() + WAIT_SECONDS) as documents:
         bystander.stop()
         assert bystander.turns >= len(judging.members)
         made = [documents.of(member.inputs, None, changed=False) for member in judging.members]
@@ -106,10 +108,10 @@ async def test_values_are_charged_before_they_are_parsed(always, events):
 
     async def later():
         waiting.set()
-        async with reviews.prepared(second, judges(), ends):
+        async with reviews.prepared(second, judges(), NOBODY, ends):
             return second.is_parsed
 
-    async with reviews.prepared(first, judges(), ends):
+    async with reviews.prepared(first, judges(), NOBODY, ends):
         task = asyncio.create_task(later())
         await waiting.wait()
         for _ in range(50):
@@ -124,8 +126,8 @@ async def test_without_a_turn_in_time_the_review_is_decided_unread(events):
     reviews, first, second = HeavyReviews(Limits(values_in_flight=VALUES), events), heavy(), heavy()
     now = asyncio.get_running_loop().time()
     async with (
-        reviews.prepared(first, judges(), now + WAIT_SECONDS),
-        reviews.prepared(second, judges(), now) as documents,
+        reviews.prepared(first, judges(), NOBODY, now + WAIT_SECONDS),
+        reviews.prepared(second, judges(), NOBODY, now) as documents,
     ):
         with pytest.raises(UnreadError) as found:
             documents.of(PARTS, None, changed=False)
@@ -138,7 +140,7 @@ async def test_without_a_turn_in_time_the_review_is_decided_unread(events):
 async def test_without_a_turn_to_decode_it_is_refused(events):
     """The client is answered in time, and nothing of the body is read."""
     with pytest.raises(Refused) as refused:
-        await HeavyReviews(Limits(), events).decode(b"[" * 10_000_000, 0.0)
+        await HeavyReviews(Limits(), events).decode(b"[" * 10_000_000, NOBODY, 0.0)
     assert refused.value.refusal is Refusal.MEMORY
     assert refused.value.text.startswith("OVERLOADED: ")
 
@@ -146,7 +148,7 @@ async def test_without_a_turn_to_decode_it_is_refused(events):
 async def test_a_review_larger_than_all_together_may_be_read_alone(events):
     """No legal review waits for ever."""
     reviews, on = HeavyReviews(Limits(values_in_flight=10), events), heavy()
-    async with reviews.prepared(on, judges(), asyncio.get_running_loop().time() + WAIT_SECONDS):
+    async with reviews.prepared(on, judges(), NOBODY, asyncio.get_running_loop().time() + WAIT_SECONDS):
         assert on.is_parsed
 
 
@@ -157,7 +159,7 @@ async def test_the_values_of_a_cancelled_review_are_free_again(always, events):
     begun = asyncio.Event()
 
     async def cancelled():
-        async with reviews.prepared(heavy(), judges(), ends):
+        async with reviews.prepared(heavy(), judges(), NOBODY, ends):
             begun.set()
             await asyncio.get_running_loop().create_future()
 
@@ -165,24 +167,23 @@ async def test_the_values_of_a_cancelled_review_are_free_again(always, events):
     await begun.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    async with reviews.prepared(again := heavy(), judges(), ends):
+    async with reviews.prepared(again := heavy(), judges(), NOBODY, ends):
         assert again.is_parsed
 
 
 async def test_light_reviews_are_charged_as_well(events):
-    """Many of them take as much memory as a few heavy ones: beyond the limit a review is unread, until others end."""
-    reviews, each = HeavyReviews(Limits(values_in_flight=VALUES), events), [heavy() for _ in range(6)]
-    for on in each:
-        reviews.begin_light(on)
-    assert [on.unread is None for on in each] == [
-        on.values * (place + 1) <= 2 * VALUES for place, on in enumerate(each)
-    ]
-    assert each[-1].unread.reason is Reason.OVERLOADED
-    assert (LIMIT_HITS, "values_in_flight") in events.events
-    for on in each:
-        reviews.end_light(on)
-    reviews.begin_light(last := heavy())
-    assert last.unread is None
+    """Many of them take as much memory as a few heavy ones: what does not fit is unread, until others end."""
+    reviews, first, second, last = HeavyReviews(Limits(values_in_flight=5_000), events), *map(heavy, [4_000] * 3)
+    loop = asyncio.get_running_loop()
+    async with (
+        reviews.prepared(first, judges(), NOBODY, loop.time() + WAIT_SECONDS),
+        reviews.prepared(second, judges(), NOBODY, loop.time()),
+    ):
+        assert first.unread is None
+        assert second.unread.reason is Reason.OVERLOADED
+    assert events.events == [(LIMIT_HITS, "values_in_flight")]
+    async with reviews.prepared(last, judges(), NOBODY, loop.time() + WAIT_SECONDS):
+        assert last.unread is None
 
 
 async def test_a_large_body_of_few_values_waits_for_no_turn(events):
@@ -190,8 +191,8 @@ async def test_a_large_body_of_few_values_waits_for_no_turn(events):
     reviews = HeavyReviews(Limits(), events)
     text = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE",'
     text += b'"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{"a":"%s"}}}'
-    async with reviews._turn:
-        decoded = await reviews.decode(text % (b"x" * 3_000_000), 0.0)
+    async with reviews._turn.taken(NOBODY, 1, cost=1):
+        decoded = await reviews.decode(text % (b"x" * 3_000_000), NOBODY, 0.0)
     assert decoded.uid == "u"
 
 
@@ -199,16 +200,68 @@ async def test_a_review_that_waits_for_room_holds_no_turn(always, events):
     """A heavy review that does not fit yet does not delay the decoding of another."""
     reviews, first, second = HeavyReviews(Limits(values_in_flight=VALUES), events), heavy(), heavy(4 * VALUES)
     ends = asyncio.get_running_loop().time() + WAIT_SECONDS
-    async with reviews.prepared(first, judges(), ends):
+    async with reviews.prepared(first, judges(), NOBODY, ends):
         task = asyncio.create_task(_prepare(reviews, second, ends))
         for _ in range(50):
             await asyncio.sleep(0)
         assert not second.is_parsed
-        assert not reviews._turn.locked()
+        assert reviews._turn.is_free
     await task
     assert second.is_parsed
 
 
-async def _prepare(reviews, on, ends):
-    async with reviews.prepared(on, judges(), ends):
+async def _prepare(reviews, on, ends, flow=NOBODY):
+    async with reviews.prepared(on, judges(), flow, ends):
         pass
+
+
+def of(namespace):
+    return Flow("server", namespace, "entry")
+
+
+async def test_a_namespace_with_many_large_objects_leaves_room_for_others(always, events):
+    """Its reviews wait for each other; one of another namespace, however much of them is in flight, is read at once."""
+    reviews = HeavyReviews(Limits(values_in_flight=4 * heavy().values), events)
+    loop = asyncio.get_running_loop()
+    flood = [heavy() for _ in range(60)]
+    tasks = [asyncio.create_task(_held(reviews, on, of("flood"), loop.time() + WAIT_SECONDS)) for on in flood]
+    while sum(on.is_parsed for on in flood) < 2:  # noqa: ASYNC110 - none of them tells
+        await asyncio.sleep(0)
+    async with reviews.prepared(other := heavy(), judges(), of("other"), loop.time() + WAIT_SECONDS):
+        assert other.is_parsed
+        assert sum(on.is_parsed for on in flood) == 2
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert reviews._heavy.is_free
+
+
+async def test_the_turn_goes_from_namespace_to_namespace(always, events):
+    """A hundred that wait for it delay another namespace's by the one that has it."""
+    reviews = HeavyReviews(Limits(), events)
+    loop = asyncio.get_running_loop()
+    flood = [heavy() for _ in range(10)]
+    ends = loop.time() + WAIT_SECONDS
+    tasks = [asyncio.create_task(_prepare(reviews, on, ends, of("flood"))) for on in flood]
+    await asyncio.sleep(0)
+    await _prepare(reviews, heavy(), ends, of("other"))
+    assert sum(on.is_parsed for on in flood) <= 2
+    await asyncio.gather(*tasks)
+    assert all(on.is_parsed for on in flood)
+
+
+async def test_what_no_policy_reads_is_not_charged(events):
+    """A policy that is sent the whole object needs no value of it, so its reviews are as many as they are."""
+    reviews = HeavyReviews(Limits(values_in_flight=5_000), events)
+    whole = plan(policy("whole", phase=Phase.VALIDATING))
+    async with AsyncExitStack() as stack:
+        for on in map(heavy, [4_000] * 3):
+            await stack.enter_async_context(reviews.prepared(on, whole, NOBODY, 0.0))
+            assert on.unread is None
+            assert not on.is_parsed
+    assert events.events == []
+
+
+async def _held(reviews, on, flow, ends):
+    async with reviews.prepared(on, judges(), flow, ends):
+        await asyncio.get_running_loop().create_future()

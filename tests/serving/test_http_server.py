@@ -54,7 +54,7 @@ class Waiting:
         self.begun = threading.Event()
         self.cancelled = threading.Event()
 
-    async def __call__(self, target, body, started, ends, *, overloaded, trace):
+    async def __call__(self, target, body, started, ends, *, overloaded, flow, trace):
         self.begun.set()
         try:
             await asyncio.get_running_loop().create_future()
@@ -76,7 +76,7 @@ def test_an_entry_is_judged_as_such(serve):
 def test_an_entry_that_vanishes_while_its_body_comes_is_a_404(serve):
     """Where the judge knows it no more, the answer is the same as if it had never been there."""
 
-    async def judge(target, body, started, ends, *, overloaded, trace):
+    async def judge(target, body, started, ends, *, overloaded, flow, trace):
         raise no_entry(target.path)
 
     served = serve(judge, entries=[Target(Phase.MUTATING, "a")])
@@ -145,7 +145,7 @@ def test_the_budget_is_that_of_the_target(serve, answered, target, seconds):
 def test_a_reply_goes_out_as_it_is(serve):
     """Status, body and type of the judge's reply are the answer's, without the versions of our libraries."""
 
-    async def judge(target, body, started, ends, *, overloaded, trace):
+    async def judge(target, body, started, ends, *, overloaded, flow, trace):
         return HttpReply(status=400, body=b"no review\n", content_type="text/plain")
 
     status, headers, body = serve(judge).post()
@@ -394,11 +394,11 @@ def test_reviews_beyond_the_limit_are_judged_as_overloaded(serve):
     waiting = Waiting()
     reported = []
 
-    async def judge(target, body, started, ends, *, overloaded, trace):
+    async def judge(target, body, started, ends, *, overloaded, flow, trace):
         reported.append(overloaded is not None)
         if overloaded:
             return HttpReply(status=200, body=b"too many")
-        return await waiting(target, body, started, ends, overloaded=overloaded, trace=trace)
+        return await waiting(target, body, started, ends, overloaded=overloaded, flow=flow, trace=trace)
 
     served = serve(judge, reviews_in_flight=1, wait_seconds=0.05)
     first = served.tls()
@@ -488,7 +488,7 @@ def test_an_idle_connection_is_not_taken_for_an_unfinished_header(serve, answere
 def test_a_client_that_takes_no_answer_loses_its_connection(serve):
     """Answers that pile up unread are given up. (The first one vanishes in TLS's and the kernel's buffers.)"""
 
-    async def judge(target, body, started, ends, *, overloaded, trace):
+    async def judge(target, body, started, ends, *, overloaded, flow, trace):
         return HttpReply(status=200, body=b"x" * 50_000_000)
 
     served = serve(judge, write_seconds=0.05)
@@ -697,7 +697,7 @@ def test_whatever_comes_without_tls_the_next_request_is_served(one_front, sent):
 def test_a_failing_judge_is_a_500_and_one_log_line(serve, logs):
     """An exception of our own is an answer to the client, and a traceback in the log only."""
 
-    async def judge(target, body, started, ends, *, overloaded, trace):
+    async def judge(target, body, started, ends, *, overloaded, flow, trace):
         raise ZeroDivisionError("a secret of ours")
 
     served = serve(judge)
@@ -713,7 +713,7 @@ def test_a_failing_judge_is_a_500_and_one_log_line(serve, logs):
 def test_a_judge_that_cancels_itself_is_a_500(serve):
     """A cancellation from inside is not taken for a hang-up: the client gets its answer."""
 
-    async def judge(target, body, started, ends, *, overloaded, trace):
+    async def judge(target, body, started, ends, *, overloaded, flow, trace):
         raise asyncio.CancelledError
 
     assert serve(judge).post()[0] == 500
@@ -777,7 +777,7 @@ def test_stop_waits_for_what_is_in_hand(serve, answered):
     """A review that is being judged when we stop gets its answer; no new connection is accepted."""
     begun, go = threading.Event(), threading.Event()
 
-    async def judge(target, body, started, ends, *, overloaded, trace):
+    async def judge(target, body, started, ends, *, overloaded, flow, trace):
         begun.set()
         await asyncio.get_running_loop().run_in_executor(None, go.wait)
         return HttpReply(status=200, body=b"late but right")

@@ -38,25 +38,35 @@ def test_a_gateway_with_room_for_one_can_serve():
     assert shares.acquire(flow("other", "other", "other"))
 
 
+def test_a_share_is_of_bytes_as_well():
+    """Twenty bodies of three megabytes of one namespace leave half of 128 MiB free; one that has none gets any size."""
+    shares, size = InFlightShares(134_217_728), 3_000_000
+    assert sum(shares.acquire(flow("flood"), size) for _ in range(48)) == 22
+    assert shares.acquire(flow("other"), 60_000_000)
+    assert not shares.acquire(flow("third"), 60_000_000)
+
+
 FLOWS = st.builds(Flow, st.sampled_from("ab"), st.sampled_from("klmno"), st.sampled_from("xyz"))
 
 
-@given(st.integers(1, 12), st.lists(FLOWS | st.none(), max_size=60))
+@given(st.integers(1, 12), st.lists(st.tuples(FLOWS, st.integers(1, 13)) | st.none(), max_size=60))
 def test_shares_are_bounded_and_leave_no_state(total, steps):
-    """No more are taken than there are, one who has none gets one while one is free, and an empty house is empty."""
+    """No more is taken than there is, one who has none gets what is free, and an empty house is empty."""
     shares = InFlightShares(total)
     held = []
     for step in steps:
         if step is None:
             if held:
-                shares.release(held.pop(0))
+                shares.release(*held.pop(0))
             continue
-        newcomer = not any(one == other for each in held for one, other in zip(each, step, strict=True))
-        got = shares.acquire(step)
-        assert got or not newcomer or len(held) >= total
+        wanted, amount = step
+        newcomer = not any(one == other for each, _ in held for one, other in zip(each, wanted, strict=True))
+        taken = sum(each for _, each in held)
+        got = shares.acquire(wanted, amount)
+        assert got or not newcomer or taken + amount > total
         held += [step] if got else []
-        assert shares.taken == len(held) <= total
+        assert shares.taken == sum(each for _, each in held) <= total
     for each in held:
-        shares.release(each)
+        shares.release(*each)
     assert shares.taken == 0
     assert not any(shares._held)
