@@ -9,9 +9,10 @@ best of rates that grow. It is measured again before each multiple, because a ma
 follow two seconds at half of the capacity, some at the multiple, and some at half again.
 
     share      goodput / capacity: at least 0.9 on kept connections, from the capacity on
-    goodput    reviews judged in a second while the load is offered; overloaded: answered with OVERLOADED
+    goodput    reviews judged in a second while the load is offered; after: of those that arrived then, judged when the
+               load had fallen; overloaded: answered with OVERLOADED
     late       reviews without an answer at the end of their timeout; unsent: no kept connection was free
-    p50, p99   milliseconds of the reviews that were judged, from their arrival
+    p50, p99   milliseconds of the reviews that were judged while the load is offered, from their arrival
     recovery   seconds, after the load has fallen, until at least 95 % of the reviews of every tenth of a second were
                judged: at most 1
 
@@ -53,6 +54,7 @@ class Row:
     offered: float
     share: float
     goodput: float
+    after: float
     overloaded: float
     late: float
     failed: float
@@ -150,7 +152,7 @@ def capacity_of(generator: Generator, mode: str) -> float:
 
 def goodput(phase: dict[str, Any]) -> float:
     """Reviews judged in a second."""
-    return float(sum(each[JUDGED] for each in phase["slices"]) / phase["seconds"])
+    return float(phase["judged"] / phase["seconds"])
 
 
 def row_of(mode: str, multiple: float, capacity: float, phases: list[dict[str, Any]]) -> Row:
@@ -161,9 +163,10 @@ def row_of(mode: str, multiple: float, capacity: float, phases: list[dict[str, A
         mode=mode,
         multiple=multiple,
         capacity=capacity,
-        share=sums[JUDGED] / capacity,
+        share=goodput(high) / capacity,
         offered=high["rate"],
-        goodput=sums[JUDGED],
+        goodput=goodput(high),
+        after=sums[JUDGED] - goodput(high),
         overloaded=sums[OVERLOADED],
         late=sums[LATE],
         failed=sums[FAILED],

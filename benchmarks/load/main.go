@@ -44,11 +44,13 @@ const (
 	outcomes
 )
 
-// Phase is what became of the arrivals of one phase.
+// Phase is what became of the arrivals of one phase. Judged counts those that were judged before it ended, and
+// Milliseconds are their latencies: what is judged when the load has fallen is no service under load.
 type Phase struct {
 	Rate         float64            `json:"rate"`
 	Seconds      float64            `json:"seconds"`
 	Slices       [][outcomes]int    `json:"slices"`
+	Judged       int                `json:"judged"`
 	Milliseconds map[string]float64 `json:"milliseconds"`
 	Refused      map[string]float64 `json:"refusedMilliseconds"`
 	Why          map[string]int     `json:"why"`
@@ -63,7 +65,10 @@ func (p *Phase) record(arrived time.Time, took time.Duration, what outcome, why 
 	defer p.lock.Unlock()
 	at := min(int(arrived.Sub(p.begin)/slice), len(p.Slices)-1)
 	p.Slices[at][what]++
-	if what == judged || what == overloaded {
+	if within := time.Since(p.begin).Seconds() <= p.Seconds; within && (what == judged || what == overloaded) {
+		if what == judged {
+			p.Judged++
+		}
 		p.latencies[what] = append(p.latencies[what], float64(took.Microseconds())/1000)
 	}
 	if why != nil {

@@ -13,7 +13,7 @@ forgotten when it is next: there is never much more state than reviews that wait
 Within a flow the oldest review is next, until one has waited for ``target`` seconds. From then on the flow has more
 than can be judged in time, and the newest is next (adaptive LIFO): a queue in order of arrival would make all of them
 late, so that each is judged when its client has given up. This way those that are judged are judged at once, and the
-rest wait until they are refused.
+rest wait until they are refused; or until the flow has had no newer one for ``target`` seconds.
 
 It needs no bound of its own: a connection has one review at a time, and connections are bounded. Pure: no clock, no
 loop.
@@ -68,9 +68,12 @@ class FairQueue(Generic[T]):
         if waiting.until < math.inf:
             heapq.heappush(self._ends, (waiting.until, next(self._numbers), waiting))
 
-    def pop(self, now: float, fits: Callable[[T], bool] = _always) -> Waiting[T] | None:
-        """The next item that ``fits``; None: there is none. Of each flow only the next item is tried."""
-        popped = self._root.pop(now, fits) if self._waiting else None
+    def pop(self, now: float, fits: Callable[[T], bool] = _always, *, late: bool = True) -> Waiting[T] | None:
+        """The next item that ``fits``; None: there is none. Of each flow only the next item is tried.
+
+        ``late``: also one that has waited for longer than ``target`` in a flow that has had newer ones since.
+        """
+        popped = self._root.pop(now, fits, late) if self._waiting else None
         if popped is not None:
             self._waiting.discard(popped)
         return popped
@@ -100,6 +103,7 @@ class _Leaf(Generic[T]):
     def __init__(self, target: float) -> None:
         self._target = target
         self._items: OrderedDict[Waiting[T], None] = OrderedDict()
+        self._newer_at = -math.inf
 
     def __len__(self) -> int:
         return len(self._items)
@@ -108,11 +112,14 @@ class _Leaf(Generic[T]):
         del depth
         self._items[waiting] = None
 
-    def pop(self, now: float, fits: Callable[[T], bool]) -> Waiting[T] | None:
+    def pop(self, now: float, fits: Callable[[T], bool], late: bool) -> Waiting[T] | None:  # noqa: FBT001 - private
         oldest = next(iter(self._items))
         waiting = oldest if now - oldest.since <= self._target else next(reversed(self._items))
-        if not fits(waiting.item):
+        is_late = now - waiting.since > self._target
+        if (is_late and not late and now - self._newer_at <= self._target) or not fits(waiting.item):
             return None
+        if not is_late:
+            self._newer_at = now
         del self._items[waiting]
         return waiting
 
@@ -145,7 +152,7 @@ class _Level(Generic[T]):
         below.push(waiting, depth + 1)
         self._size += 1
 
-    def pop(self, now: float, fits: Callable[[T], bool]) -> Waiting[T] | None:
+    def pop(self, now: float, fits: Callable[[T], bool], late: bool) -> Waiting[T] | None:  # noqa: FBT001 - private
         popped, skipped = None, []
         while popped is None and self._tags:
             place = heapq.heappop(self._tags)
@@ -154,7 +161,7 @@ class _Level(Generic[T]):
             if not below:
                 del self._names[name]
                 continue
-            popped = below.pop(now, fits)
+            popped = below.pop(now, fits, late)
             if popped is None:
                 skipped.append(place)
                 continue

@@ -11,6 +11,9 @@ failurePolicy of each policy. To refuse costs nearly as much as to judge, becaus
 not hurried: a connection carries one review at a time, and while that waits its client sends no other. Refusals follow
 each other by ``_REFUSAL_SECONDS``, and a review whose refusal waits for that is judged if there is time after all. It
 is refused at the latest when nearly all of its budget is over.
+
+A review that has waited for longer than ``_TARGET_SECONDS`` is late. While its flow gets newer ones, it begins only
+when the event loop is idle, so that most of what is judged above capacity is judged soon.
 """
 
 import asyncio
@@ -47,7 +50,13 @@ _LEAVE_SECONDS: Final = 0.2
 """What is left of the budget of a review when it is refused, at the least: time to answer it."""
 
 _LOOK_SECONDS: Final = 0.02
-"""How often overdue reviews are refused while none of those that wait has its share."""
+"""How often overdue reviews are refused while none of those that wait can begin."""
+
+_IDLE_SECONDS: Final = 0.002
+"""A wake that is late by less finds an event loop that has little to do."""
+
+_LATE_A_WAKE: Final = 4
+"""Late reviews begun in one iteration while the event loop is idle: 2 ms."""
 
 OVERLOADED: Final = Failure(
     reason=Reason.OVERLOADED,
@@ -86,6 +95,7 @@ class FlowControl:
         self._shares = InFlightShares(limits.reviews_in_flight)
         self._wakes: asyncio.Handle | None = None
         self._sleeps = False
+        self._due = 0.0
         self._next_refusal = 0.0
 
     @property
@@ -132,6 +142,7 @@ class FlowControl:
             if self._wakes is not None:
                 self._wakes.cancel()
             self._sleeps = False
+            self._due = monotonic()
             self._wakes = asyncio.get_running_loop().call_soon(self._wake)
 
     def _wake(self) -> None:
@@ -146,20 +157,28 @@ class FlowControl:
             self._queue.remove(waiting)
             full = self._shares.is_full(waiting.item.flow)
             self._refuse(waiting.item, "reviews_in_flight" if full else "wait_seconds")
-        left: float = _COST_A_WAKE
-        while left > 0 and (next_ := self._queue.pop(now, self._fits)) is not None:
+        begun = self._begin(now, _COST_A_WAKE, late=False)
+        if not begun and now - self._due < _IDLE_SECONDS:
+            begun = self._begin(now, _LATE_A_WAKE, late=True)
+        if not self._queue:
+            return
+        if begun:
+            self._schedule()
+            return
+        # No flow that waits can have more in flight, or the loop is busy: what ends next wakes it.
+        self._sleeps = True
+        self._due = now + _LOOK_SECONDS
+        self._wakes = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._wake)
+
+    def _begin(self, now: float, most: float, *, late: bool) -> bool:
+        """Begin what is next, up to this cost. Whether there was anything."""
+        left = most
+        while left > 0 and (next_ := self._queue.pop(now, self._fits, late=late)) is not None:
             left -= next_.cost
             if not next_.item.future.done():
                 self._shares.acquire(next_.item.flow)
                 next_.item.future.set_result(None)
-        if not self._queue:
-            return
-        if left <= 0:
-            self._schedule()
-            return
-        # No flow that waits can have more in flight: what ends next wakes it.
-        self._sleeps = True
-        self._wakes = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._wake)
+        return left < most
 
     def _refusal_of(self, turn: _Turn, now: float) -> float:
         """When a review is refused that has waited long enough: each has one time, after those of all before it."""

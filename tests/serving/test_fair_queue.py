@@ -35,6 +35,26 @@ def test_a_flow_that_waits_too_long_is_judged_newest_first():
     assert [popped(queue, now=2.5) for _ in range(3)] == [2, 1, 0]
 
 
+def test_who_waited_too_long_waits_until_its_flow_has_had_no_newer_one():
+    """For as long as its oldest may wait; a late one of another flow does not wait for that."""
+    queue = FairQueue(TARGET)
+    queue.push(waiting("old", since=0.0))
+    queue.push(waiting("new", since=2.0))
+    assert queue.pop(2.5, late=False).item == "new"
+    assert queue.pop(3.4, late=False) is None
+    queue.push(waiting("other", "server", "other", since=0.0))
+    assert queue.pop(3.4, late=False).item == "other"
+    assert queue.pop(3.6, late=False).item == "old"
+
+
+def test_late_ones_are_judged_where_there_is_time():
+    """The queue is told that nothing else needs it."""
+    queue = FairQueue(TARGET)
+    queue.push(waiting("old", since=0.0))
+    queue.push(waiting("new", since=2.0))
+    assert [queue.pop(2.5, late=True).item for _ in range(2)] == ["new", "old"]
+
+
 def test_a_newcomer_is_next_whatever_a_flood_has_waiting():
     """A namespace with one review waits for no more than one of the flood's."""
     queue = FairQueue(TARGET)
