@@ -26,7 +26,10 @@ class TransportLimits(Bounds):
     answer_bytes_in_flight: int = budgeted(8)
     """The maximum number of bytes of the changes above 64 KiB that workers have answered with, and that reviews hold;
     the answer that does not fit is a failure (``OVERLOADED``). An eighth of the memory budget: what is parsed, compared
-    and sent of a change takes three times as much. At least one change of the largest size, six by default."""
+    and sent of a change takes three times as much. At least one change of the largest size, six by default.
+    As many answers of unary calls are received at a time as fit if each has ``message_bytes``, three by default, and
+    as many of calls that were made while no more were open. One that waits for longer than half of the time that its
+    call has left is a failure as well."""
 
     describe_seconds: float = tunable(5.0, "Seconds that a worker has to describe itself and to validate settings.")
     """The timeout of Describe and ValidateSettings. No review waits for these calls."""

@@ -27,6 +27,7 @@ from gateway.policies.workers.targets import GrpcTarget, HookTarget, QueueTarget
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import Transport
 from gateway.transports.answer_bounds import AnswerBounds
+from gateway.transports.answer_room import AnswerRoom
 from gateway.transports.call_meter import CallMeter
 from gateway.transports.credentials import WorkerCredentials
 from gateway.transports.freed_memory import FreedMemory
@@ -90,6 +91,7 @@ class WorkerPool:
         self._sockets: SocketDirectory | None = None
         self._numbers = itertools.count()
         self._lag: LoopLag | None = None
+        self._room = AnswerRoom(self._limits)
         self._bounds = AnswerBounds(self._limits, self._events, large=FreedMemory().return_soon)
 
     def take(self, worker: Worker) -> PooledWorker | None:
@@ -187,6 +189,7 @@ class WorkerPool:
             events=self._events,
             lag=self._lag,
             is_supervised=supervisor is not None,
+            room=self._room,
         )
         if supervisor is not None:
             supervisor.start()

@@ -5,6 +5,7 @@ import asyncio
 import grpc
 import grpc.aio
 
+from gateway.transports.answer_room import AnswerRoom
 from gateway.transports.descriptions import Descriptions
 from gateway.transports.grpc.connection import Connection
 from gateway.transports.grpc.failures import Failures
@@ -88,6 +89,7 @@ async def test_a_connection_that_is_back_already_is_described_anew():
         descriptions=Descriptions(),
         failures=Failures("labels", "unix:/nonexistent", 100),
         backlog=Backlog(1),
+        room=AnswerRoom(TransportLimits()),
         limits=TransportLimits(),
     )
     try:

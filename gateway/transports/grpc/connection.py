@@ -29,14 +29,17 @@ from google.protobuf.message import DecodeError
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer
+from gateway.telemetry.labels import WorkerEvent
+from gateway.transports.answer_room import AnswerRoom
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.grpc.call_attempt import CallAttempt, CallResult
 from gateway.transports.grpc.describe_client import SERVICE, DescribeClient
 from gateway.transports.grpc.failures import Failures, is_late
 from gateway.transports.grpc.health import HealthWatch
 from gateway.transports.grpc.stream import ReviewStream
+from gateway.transports.grpc.unary_review import NoRoomError, ReviewMethod, UnaryReview
 from gateway.transports.limits import Backlog, TransportLimits
-from gateway.transports.messages import OutcomeReader, review_answer, review_request, trace_metadata
+from gateway.transports.messages import OutcomeReader, review_answer
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.version_skew import VersionSkew
 from gateway.transports.worker_channel import WorkerError
@@ -99,6 +102,9 @@ class ConnectionObserver(Protocol):
     def report_invalid_hint(self, call: PolicyCall, observed: str) -> None:
         """An answer has an invalid cache hint."""
 
+    def count(self, event: WorkerEvent, number: int = 1) -> None:
+        """Count an event of the worker."""
+
 
 class Connection:
     """One channel.
@@ -111,6 +117,7 @@ class Connection:
         descriptions: of the worker.
         failures: converts errors to failures.
         backlog: of the worker.
+        room: in which the answers of unary calls are received.
         limits: see TransportLimits.
         read_outcome: converts an outcome to an answer; None: ``outcome_answer``.
     """
@@ -125,6 +132,7 @@ class Connection:
         descriptions: Descriptions,
         failures: Failures,
         backlog: Backlog,
+        room: AnswerRoom,
         limits: TransportLimits,
         read_outcome: OutcomeReader | None = None,
     ) -> None:
@@ -144,10 +152,10 @@ class Connection:
         self._descriptions = descriptions
         self._failures = failures
         self._backlog = backlog
+        self._room = room
         self._limits = limits
         self._read_outcome = read_outcome
-        # Without serializers: an invalid message is a failure of the worker, not an exception inside grpc.
-        self._review: Any = channel.unary_unary(SERVICE + "Review")
+        self._review = ReviewMethod(channel)
         self._review_stream: Any = channel.stream_stream(SERVICE + "ReviewStream")
         self._health = HealthWatch(channel, failures.name, self._serving)
         self.describe_client = DescribeClient(channel, address, failures, limits)
@@ -196,16 +204,21 @@ class Connection:
         return stream
 
     async def _call_review(self, attempt: CallAttempt) -> None:
-        call = attempt.call
+        call, name = attempt.call, self._failures.name
         size = len(call.document.content)
         self._backlog.bytes += size
         try:
-            left = call.deadline - monotonic()
-            metadata = trace_metadata(call)
-            content = await self._review(review_request(call), timeout=max(left, 0.0), metadata=metadata)
+            with UnaryReview(self._review, self._room, name) as review:
+                await self._attempt(attempt, review)
+        finally:
+            self._backlog.bytes -= size
+
+    async def _attempt(self, attempt: CallAttempt, review: UnaryReview) -> None:
+        call = attempt.call
+        try:
             answer = review_answer(
                 call,
-                content,
+                await review.message(call),
                 characters=self._limits.message_characters,
                 invalid_hint=self._owner.report_invalid_hint,
                 read_outcome=self._read_outcome,
@@ -215,13 +228,17 @@ class Connection:
                 attempt.ended(self._failures.late(), CallResult.LATE)
             else:
                 attempt.ended(self._failures.of(error), self._result(error))
+        except NoRoomError:
+            self._owner.count(WorkerEvent.ANSWER_BYTES)
+            # As if it was late: another attempt would need a place too, and the worker is not to blame.
+            attempt.ended(self._failures.no_room(self._room.places), CallResult.LATE)
+        except DecodeError as error:
+            attempt.ended(self._failures.unreadable("ReviewResponse", error), CallResult.FAILED)
         except Exception as error:  # noqa: BLE001 - a review waits for an answer
             _LOG.exception("calling a worker failed inside the gateway", worker=self._failures.name, uid=call.uid)
             attempt.ended(self._failures.internal(error), CallResult.LATE)
         else:
             attempt.answered(answer)
-        finally:
-            self._backlog.bytes -= size
 
     def _result(self, error: grpc.aio.AioRpcError) -> CallResult:
         if error.code() is not grpc.StatusCode.UNAVAILABLE:

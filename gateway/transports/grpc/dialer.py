@@ -66,6 +66,9 @@ class Dialer:
         return (
             ("grpc.max_send_message_length", limits.message_bytes),
             ("grpc.max_receive_message_length", limits.message_bytes),
+            # Flow control lets a worker send 64 KB of an answer that is not read yet (see ``answer_room``). Probes of
+            # the bandwidth would raise that to some MB for each call.
+            ("grpc.http2.bdp_probe", 0),
             ("grpc.initial_reconnect_backoff_ms", self._pauses[0]),
             # gRPC's name for the time that an attempt to connect may take, at least.
             ("grpc.min_reconnect_backoff_ms", _milliseconds(limits.worker_connect_seconds)),

@@ -9,7 +9,7 @@ the deadline has passed                               WORKER_TIMEOUT
 another status than OK                                WORKER_FAILURE
 an invalid message or outcome                         INVALID_RESPONSE
 too many unsolicited answers                          INVALID_RESPONSE
-too many open calls, or too many unwritten bytes      OVERLOADED
+too many open calls or unwritten bytes, or no room    OVERLOADED
 an exception in the gateway                           INTERNAL
 ====================================================  ======================
 """
@@ -113,6 +113,15 @@ class Failures:
             reason=Reason.OVERLOADED,
             message=f"worker {self.name!r} does not read: {waiting} bytes wait to be written, and the limit "
             f"worker_backlog_bytes is {limit}; check whether it hangs, or run more replicas of it",
+        )
+
+    def no_room(self, places: int) -> Failure:
+        """There was no place in which to receive the answer."""
+        return Failure(
+            reason=Reason.OVERLOADED,
+            message=f"worker {self.name!r} answered, but {places} answers of workers were being received, as many as "
+            "fit if they are large (answer_bytes_in_flight), and none was complete in time; try again, let workers "
+            "answer with patches, or raise --memory-budget",
         )
 
     def late(self) -> Failure:

@@ -23,6 +23,7 @@ from gateway.engine.verdicts import Failure
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import GRPC_EVENTS, WorkerEvent
 from gateway.telemetry.table import WORKER_CONNECTIONS
+from gateway.transports.answer_room import AnswerRoom
 from gateway.transports.descriptions import Description, Descriptions
 from gateway.transports.grpc.addresses import resolve
 from gateway.transports.grpc.connection import Connection, State
@@ -64,6 +65,7 @@ class GrpcWorker:
         is_supervised: the gateway starts the worker, and starts it again when it ends.
         resolver: resolves a target to addresses.
         read_outcome: converts an outcome to an answer; None: ``outcome_answer``. A Failure may be retried.
+        room: in which the answers of unary calls of all workers are received; None: this worker has its own.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first three by name
@@ -80,6 +82,7 @@ class GrpcWorker:
         is_supervised: bool = False,
         resolver: Callable[[str], Awaitable[tuple[str, ...]]] = resolve,
         read_outcome: OutcomeReader | None = None,
+        room: AnswerRoom | None = None,
     ) -> None:
         self.name = name
         self.target = target
@@ -106,6 +109,7 @@ class GrpcWorker:
         self.read = self._outcomes.read
         self.report_invalid_hint = self._outcomes.report_invalid_hint
         self._backlog = Backlog(limits.worker_backlog_bytes)
+        self._room = room or AnswerRoom(limits)
         self._descriptions = Descriptions()
         self._ring: list[Endpoint] = []
         self._turn = 0
@@ -419,6 +423,7 @@ class GrpcWorker:
             descriptions=self._descriptions,
             failures=self._failures,
             backlog=self._backlog,
+            room=self._room,
             limits=self._limits,
             read_outcome=self._read_outcome,
         )
