@@ -28,6 +28,9 @@ JUDGED = "judged"
 FORBIDDEN_SHARE = 5
 """Each fifth object lacks the label that a policy requires."""
 
+SHARDS = 600
+"""So many objects differ in what policies read of them."""
+
 
 class JudgedCreates(Creates):
     """Creates of which each reply must show the verdicts of all policies.
@@ -38,13 +41,15 @@ class JudgedCreates(Creates):
 
     def made(self, number):
         """An object, with an owner or without."""
-        return config_map(f"c{number}", labels={"owner": "a"} if number % FORBIDDEN_SHARE else {})
+        owner = {"owner": "a"} if number % FORBIDDEN_SHARE else {}
+        return config_map(f"c{number}", labels={"shard": f"s{number % SHARDS}"} | owner)
 
     def is_right(self, obj, reply):
         """Whether it was judged, and as it must be."""
-        if not obj["metadata"]["labels"]:
+        sent = obj["metadata"]["labels"]
+        if "owner" not in sent:
             return reply.code == 403 and "owner" in reply.message
-        stored = {"owner": "a", "team": "a"}
+        stored = sent | {"team": "a"}
         return reply.code == 201 and reply.body["metadata"]["labels"] == stored and reply.warnings == [JUDGED]
 
     async def enough(self):
@@ -110,26 +115,38 @@ async def test_workers(cluster):
     creates.report("three replicas of a worker restarted")
 
 
-async def test_redis(cluster, tmp_path):
-    """The Redis through which each verdict is looked up and shared is killed three times, and started again; on a busy
+async def test_redis(cluster, balancer, tmp_path):
+    """The Redis through which two replicas share their verdicts is killed three times, and started again; on a busy
     machine, it is late in between.
     """
     keys = tmp_path / "keys"
     keys.write_text(base64.b64encode(os.urandom(32)).decode())
     with servers.server(tmp_path) as redis:
-        cached = {"cache": {"ttl": "5m"}, "inputs": ["/object/metadata"]}
+        cached = {"cache": {"ttl": "10s"}, "inputs": ["/object/metadata/labels"]}
         flags = ("--redis", redis.url, "--seal-key-file", keys)
-        await cluster.enforce(*flags, mutating=[labels(**cached)], validating=validating(**cached))
+        cluster.write(mutating=[labels(**cached)], validating=validating(**cached))
+        replicas = [await replica(cluster, balancer, *flags) for _ in range(2)]
+        await cluster.register(balancer.port)
         async with JudgedCreates(cluster) as creates:
             for _ in range(3):
+                found = shared(replicas)
                 await many(creates)
+                await until(lambda: shared(replicas) > found)  # noqa: B023 - awaited here
                 redis.kill()
                 await creates.more()
                 await asyncio.to_thread(redis.start)
                 # It is empty; verdicts are shared by it again.
                 await until(lambda: held(redis) > 0)
             await creates.enough()
+        print(f"verdicts found in Redis: {shared(replicas)}")  # noqa: T201 - pytest -rP shows it
     creates.report("Redis killed three times")
+
+
+def shared(replicas):
+    """How many verdicts the replicas found in Redis."""
+    lines = [line for each in replicas for line in each.admin("/metrics").splitlines()]
+    lookups = [line for line in lines if line.startswith("admission_gateway_cache_lookups_total{")]
+    return sum(float(line.rpartition(" ")[2]) for line in lookups if 'result="redis"' in line)
 
 
 def held(redis):
