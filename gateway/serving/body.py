@@ -83,8 +83,9 @@ class BodyReader:
         if content.is_eof():
             # The usual case: header and body came in one piece.
             body = content.read_nowait()
+            if declared is None:
+                self._require_size(body)
             flow = Flow(client, tenant_of(body), entry)
-            self._require_size(body)
             self._charge(flow, len(body))
             return body, flow
         return await self._gather(request, client, entry, ends)

@@ -52,4 +52,4 @@ async def test_innocent_reviews_beside_heavy_answers_are_answered(gateway):
             for answer in await asyncio.gather(*heavy):
                 assert answer.response["allowed"]
                 assert answer.response["patch"]
-            assert innocent > len(heavy)
+            assert innocent >= len(heavy)
