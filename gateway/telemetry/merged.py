@@ -6,6 +6,7 @@
     a counter, histogram  the sum, those of processes that have ended included: it never goes down
     a gauge               the sum, the largest or the smallest value of the processes that run, or one sample for each
                           process, with a label ``process``: ``Metric.combined``
+    an exemplar           the newest of those of one bucket
     ====================  ==========================================================================================
 
 Of a process that has ended the values read last count. Those of a policy, entry or worker that no process has any more
@@ -132,9 +133,15 @@ def _combined(name: str, every: Iterable[Families], combine: Callable[[Iterable[
         if family is not None:
             for key, value in family.samples.items():
                 values.setdefault(key, []).append(value)
-            exemplars.update(family.exemplars)
+            for key, exemplar in family.exemplars.items():
+                exemplars[key] = max(exemplar, exemplars.get(key, exemplar), key=_observed)
     for key, found in values.items():
         yield f"{key[0]}{key[1]} {float(combine(found))!r}{exemplars.get(key, '')}\n"
+
+
+def _observed(exemplar: str) -> float:
+    """When: the timestamp at its end, in seconds."""
+    return float(exemplar.rpartition(" ")[2])
 
 
 def _each(name: str, processes: Mapping[int, Families]) -> Iterator[str]:
