@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.depth import most_values, too_deep
+from gateway.depth import too_deep
 from gateway.json_values import VALUES
 from gateway.patching.comparison import Comparison
 from gateway.patching.encoding import encoded
@@ -27,7 +27,7 @@ from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, PatchLimitError, kind, prefixed, quoted
 from gateway.patching.limits import PatchLimits
 from gateway.patching.nodes import Container, Elements, Node, children_of
-from gateway.patching.parsing import TokenCount, decode
+from gateway.patching.parsing import TokenCount, charged, decode
 from gateway.patching.visibility import Visibility
 from gateway.scopes.pointer import Pointer
 from gateway.scopes.pointer_set import PointerSet
@@ -135,9 +135,11 @@ class _Target:
             raise PatchLimitError(
                 f"a patch may copy {limit} bytes in all, and with this operation copies {self._copied}"
             )
-        self._values += most_values(text) if count else 0
-        if self._values > self._limits.values:
-            raise PatchLimitError(f"a patch may copy {self._limits.values} values in all, and would copy more")
+        limit = self._limits.values
+        # A copy may be parsed again: its numbers are charged, too.
+        self._values += charged(text, limit - self._values) if count else 0
+        if self._values > limit:
+            raise PatchLimitError(f"a patch may copy {limit} values in all, and would copy more")
         if too_deep(text, self._limits.depth - path.count("/")):
             raise PatchLimitError(
                 f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {quoted(path)}"

@@ -29,7 +29,7 @@ def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> dic
 
 def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: PatchLimits) -> T:
     """What ``decoder`` makes of a text, which the PatchError calls ``name`` if it is refused."""
-    if (found := _values(content, limits)) > limits.values:
+    if len(content) > limits.values and (found := charged(content, limits.values)) > limits.values:
         raise PatchLimitError(f"{name}: at most {limits.values} values and names of members, found {found}")
     if too_deep(content, limits.depth):
         raise PatchLimitError(f"{name}: arrays and objects may nest {limits.depth} levels deep, and nest deeper")
@@ -45,12 +45,14 @@ def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: 
         ) from error
 
 
-def _values(content: bytes, limits: PatchLimits) -> int:
-    """How many values and names a text has, with what numbers are charged; exact if they are more than allowed."""
-    if len(content) <= limits.values or (most := most_charged(content)) <= limits.values:
-        return 0
-    # Perhaps they are commas and digits in strings.
-    return min(most, finished(surveyed(content, limits.depth)).values)
+def charged(content: bytes, room: int) -> int:
+    """How many values and names a text has, with what numbers are charged; an upper bound if that is at most
+    ``room``.
+    """
+    if (most := most_charged(content)) <= room:
+        return most
+    # Perhaps they are commas and digits in strings. (The nesting of the text is of no interest here.)
+    return min(most, finished(surveyed(content, DEFAULT_LIMITS.depth)).values)
 
 
 def _uncapitalized(text: str) -> str:

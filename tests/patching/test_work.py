@@ -227,6 +227,26 @@ def test_the_check_of_what_a_policy_may_write_causes_little_work(name):
     assert check(before, kind, content, writes).reason is Reason.WRITE_SCOPE
 
 
+@pytest.mark.parametrize(("number", "size"), [(1.7976931348623157e308, 1_000), (10**4_299, 20)])
+def test_numbers_are_charged_when_they_are_copied(number, size):
+    """In the dialect of kube-apiserver a copy of an array that has changed is parsed again."""
+    change = {"op": "replace", "path": "/m/0", "value": 0}
+    copies = [{"op": "copy", "from": "/m", "path": "/l/-"}]
+    before = {"l": [], "m": [number] * size}
+    assert isinstance(check(before, ChangeKind.KUBERNETES_PATCH, [change, *copies * 4]), AppliedChange)
+    refused = check(before, ChangeKind.KUBERNETES_PATCH, [change, *copies * 23])
+    assert refused.reason is Reason.INVALID_PATCH
+    assert "may copy 200000 values in all" in refused.message
+
+
+def test_digits_in_texts_are_not_charged_when_they_are_copied():
+    """A text of a version for each line is a text."""
+    before = {"l": [], "m": ["1.7e1," * 50_000]}
+    change = {"op": "add", "path": "/m/-", "value": "x"}
+    copy = {"op": "copy", "from": "/m", "path": "/l/-"}
+    assert isinstance(check(before, ChangeKind.KUBERNETES_PATCH, [change, copy]), AppliedChange)
+
+
 @pytest.mark.parametrize("name", ["floats that take long to read", "integers that take long to read"])
 def test_numbers_are_charged_before_they_are_read(name):
     """A number that takes as long as many values counts as many."""
