@@ -2,7 +2,9 @@
 
 import json
 import random
+import shutil
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -365,3 +367,15 @@ def test_damaged_reviews_are_answered(process, trust, client):
             assert is_one_line(answer), body
     assert {200, 400} == set(statuses)
     assert statuses.count(200) > 20
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no other TLS client can renegotiate")
+def test_a_client_cannot_renegotiate(process, client):
+    """TLS 1.2 lets a client make the server do a handshake again and again: the first is refused, the connection ends."""
+    del client
+    command = ("openssl", "s_client", "-connect", f"127.0.0.1:{process.port}", "-tls1_2", "-legacy_renegotiation")
+    asked = subprocess.run(command, input=b"R\n", capture_output=True, timeout=WAIT_SECONDS, check=False)
+    assert b"Protocol  : TLSv1.2" in asked.stdout
+    assert b"RENEGOTIATING" in asked.stdout + asked.stderr
+    assert b"no renegotiation" in asked.stderr
+    assert asked.returncode == 1
