@@ -371,7 +371,7 @@ def test_damaged_reviews_are_answered(process, trust, client):
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no other TLS client can renegotiate")
 def test_a_client_cannot_renegotiate(process, client):
-    """TLS 1.2 lets a client make the server do a handshake again and again: the first is refused, the connection ends."""
+    """TLS 1.2 lets a client ask for one handshake after another: the first is refused, and the connection ends."""
     del client
     command = ("openssl", "s_client", "-connect", f"127.0.0.1:{process.port}", "-tls1_2", "-legacy_renegotiation")
     asked = subprocess.run(command, input=b"R\n", capture_output=True, timeout=WAIT_SECONDS, check=False)

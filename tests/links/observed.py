@@ -19,6 +19,11 @@ from tests.integration.process import WAIT_SECONDS
 
 _SOCKET = "OBSERVED_SOCKET"
 
+_loops = set()
+
+_MODULES = ("gateway.", "grpc.", "redis.", "aiohttp.")
+"""Those of the types whose objects are counted: what a call or a connection leaves behind has some of them."""
+
 
 class Observer:
     """``options`` are those with which ``Serving`` starts the process; ``held`` asks it."""
@@ -32,7 +37,7 @@ class Observer:
         self.options = {"command": command, "env": {"PYTHONPATH": root, _SOCKET: str(self._socket)}}
 
     def held(self):
-        """What the process holds: so many of each kind of task and descriptor, ``objects``, bytes of ``memory``.
+        """What the process holds: so many of each kind of task, descriptor and object; ``objects``, and ``memory``.
 
         Raises AssertionError with its traceback if it could not tell.
         """
@@ -50,7 +55,20 @@ def main():
     listener.bind(os.environ.pop(_SOCKET))
     listener.listen()
     threading.Thread(target=_report, args=(listener,), daemon=True).start()
+    freeze = gc.freeze
+
+    def freeze_after_looking():
+        _find_loops()
+        freeze()
+
+    gc.freeze = freeze_after_looking
     command_line()
+
+
+def _find_loops():
+    """Once gc.freeze was called, those that were there before cannot be found."""
+    # Not isinstance: it asks a weak proxy for the class of an object that may be gone.
+    _loops.update(each for each in gc.get_objects() if issubclass(type(each), uvloop.Loop))
 
 
 def _report(listener):
@@ -64,12 +82,17 @@ def _report(listener):
             connection.sendall(json.dumps(answer).encode())
 
 
+def _type_name(each):
+    found = type(each)
+    return f"{found.__module__}.{found.__qualname__}"
+
+
 def _held(own):
     gc.collect()
     objects = gc.get_objects()
-    # Not isinstance: it asks a weak proxy for the class of an object that may be gone.
-    loops = [each for each in objects if issubclass(type(each), uvloop.Loop)]
-    held = Counter(f"task {task.get_coro().__qualname__}" for loop in loops for task in asyncio.all_tasks(loop))
+    _find_loops()
+    held = Counter(f"task {task.get_coro().__qualname__}" for loop in _loops for task in asyncio.all_tasks(loop))
+    held += Counter(f"object {name}" for name in map(_type_name, objects) if name.startswith(_MODULES))
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the one with which the folder is read
             held["descriptor " + str(entry.readlink()).partition(":")[0]] += int(entry.name) != own

@@ -5,7 +5,8 @@ link                   outcome
 =====================  ================================================================================================
 any                    judged while the link only delays
 worker, webhook        WORKER_TIMEOUT while nothing arrives; WORKER_UNAVAILABLE when the connection is lost, or there
-                       is none: gRPC connects before a call, a webhook's call connects by itself
+                       is none: gRPC connects before a call, a webhook's call connects by itself; either, if a bit
+                       flipped: it may be one of the length of a TLS record, for whose other bytes TLS then waits
 gateway to Redis       WORKER_UNAVAILABLE: a Redis that is slower than its limit is unavailable; or, if the bit that
                        flipped is one of the sealed call, WORKER_TIMEOUT: no bridge takes it
 bridge to Redis        WORKER_TIMEOUT: the call waits in the queue for a bridge that may come back
@@ -29,6 +30,7 @@ _TIMEOUT = frozenset({Reason.WORKER_TIMEOUT})
 _UNAVAILABLE = frozenset({Reason.WORKER_UNAVAILABLE})
 
 _OF_REDIS = frozenset({"gateway to Redis", "bridge to Redis"})
+_OF_WORKERS = frozenset({"grpc-stream", "grpc-unary", "webhook"})
 
 _OF_ALL_FAULTS = {
     "gateway to Redis": _UNAVAILABLE,
@@ -38,15 +40,17 @@ _OF_ALL_FAULTS = {
     "clients": frozenset({LOST}),
 }
 
+_OF_SOME_FAULTS = {(link, Fault.HALF_CLOSE): _JUDGED | _OF_ALL_FAULTS[link] for link in _OF_REDIS}
+_OF_SOME_FAULTS |= {(link, Fault.CORRUPT): _JUDGED | _TIMEOUT | _UNAVAILABLE for link in _OF_REDIS}
+_OF_SOME_FAULTS |= {(link, Fault.CORRUPT): _TIMEOUT | _UNAVAILABLE for link in _OF_WORKERS}
+
 
 def expected(link, fault):
     """The possible outcomes; most have one."""
     if fault in _DELAYS:
         return _JUDGED
-    if link in _OF_REDIS and fault is Fault.HALF_CLOSE:
-        return _JUDGED | _OF_ALL_FAULTS[link]
-    if link in _OF_REDIS and fault is Fault.CORRUPT:
-        return _JUDGED | _TIMEOUT | _UNAVAILABLE
+    if (link, fault) in _OF_SOME_FAULTS:
+        return _OF_SOME_FAULTS[link, fault]
     if link in _OF_ALL_FAULTS:
         return _OF_ALL_FAULTS[link]
     if fault in _STANDS_STILL or (link == "webhook" and fault is Fault.SILENCE):

@@ -21,9 +21,13 @@ class Cell(NamedTuple):
     left: str
 
 
-def cell(link, transport, fault, found, attempts):
-    """A cell that was as expected. ``found``: outcomes by failurePolicy."""
-    outcomes = (" or ".join(sorted(map(str, found[each]))) for each in ("Fail", "Ignore"))
+def cell(link, transport, fault, results):
+    """A cell that was as expected. ``results``: of each repetition the outcomes by failurePolicy, and the attempts."""
+    outcomes = (
+        " or ".join(sorted({str(each) for found, _ in results for each in found[failure_policy]}))
+        for failure_policy in ("Fail", "Ignore")
+    )
+    attempts = max(attempts for _, attempts in results)
     # Plain values: they are sent from process to process.
     return _PROPERTY, [str(link), str(transport), str(fault), *outcomes, attempts, "nothing"]
 

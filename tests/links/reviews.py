@@ -1,13 +1,19 @@
-"""Reviews of which each has one exact outcome: those of one link, under Fail and Ignore, to be allowed and denied."""
+"""Reviews of which each has one exact outcome: those of one link, of each phase and failurePolicy, to be allowed and
+denied.
+"""
 
 import asyncio
+import base64
 import json
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, product
+from time import monotonic
 
+from gateway.reasons import Reason
 from tests.integration.client import AsyncClient, post
 from tests.traffic import recording
 
+PHASES = ("mutating", "validating")
 FAILURE_POLICIES = ("Fail", "Ignore")
 VERDICTS = ("allow", "deny")
 JUDGED = "judged"
@@ -17,9 +23,21 @@ TIMEOUT_SECONDS = 10
 BUDGET_SECONDS = TIMEOUT_SECONDS - 1
 """The true remaining time of ``?timeout=10s`` lies in (9, 10]: an answer after 9 s may be too late."""
 
+POLICY_SECONDS = 2
+"""timeoutSeconds of all policies: far less than a review's budget, and far more than a call without a fault takes."""
+
+EARLY_SECONDS = 0.05
+"""What clocks, and their ticks, may differ by."""
+
+LATE_SECONDS = 3
+"""By how much later than its deadline an answer may arrive, on a machine with others. One that knew no deadline but the
+review's budget would come seven seconds later.
+"""
+
 LOSS_SECONDS = 3
 """A client that has no answer by then counts it as lost: a review without a fault takes some milliseconds."""
 
+_PATHS = {"mutating": "/mutate", "validating": "/validate"}
 _REQUEST = json.loads(recording("pod-create.1v").body)
 _NUMBERS = count(1)
 
@@ -29,6 +47,7 @@ class ReviewCase:
     """A review that concerns one policy, and the worker's verdict of it."""
 
     policy: str
+    phase: str
     failure_policy: str
     verdict: str
 
@@ -39,7 +58,7 @@ class ReviewCase:
         pod = _REQUEST["request"]["object"]
         pod |= {"metadata": pod["metadata"] | {"labels": labels}}
         body = _REQUEST | {"request": _REQUEST["request"] | {"uid": uid, "object": pod}}
-        return post(json.dumps(body).encode(), f"/validate?timeout={timeout}s"), uid
+        return post(json.dumps(body).encode(), f"{_PATHS[self.phase]}?timeout={timeout}s"), uid
 
     def outcome(self, answered, uid):
         """JUDGED, or the reason of the failure. The rest of the answer must agree with that."""
@@ -49,12 +68,15 @@ class ReviewCase:
         name = f"{self.policy}.test.example.com"
         annotations = response.get("auditAnnotations", {})
         if f"{name}_judged" in annotations:
-            assert annotations == {f"{name}_judged": self.verdict}, answered
+            changed = {f"{name}_changed": "add /metadata/labels/judged"} if self._wanted_changes() else {}
+            assert annotations == {f"{name}_judged": self.verdict} | changed, answered
             assert response["allowed"] is (self.verdict == "allow"), answered
             message = response.get("status", {}).get("message")
             assert message == (f"{name}: forbidden" if self.verdict == "deny" else None), answered
             assert "warnings" not in response
+            assert self._changes(response) == self._wanted_changes(), answered
             return JUDGED
+        assert "patch" not in response, answered
         if self.failure_policy == "Ignore":
             return self._failed_open(answered, annotations, name)
         assert response["allowed"] is False, answered
@@ -62,6 +84,16 @@ class ReviewCase:
         expected = (429, "TooManyRequests") if reason in {"OVERLOADED", "BUDGET_EXHAUSTED"} else (500, "InternalError")
         assert (response["status"]["code"], response["status"]["reason"]) == expected, answered
         return reason
+
+    def _wanted_changes(self):
+        """A mutating policy that allows writes a label; see tests/links/worker.py."""
+        if (self.phase, self.verdict) != ("mutating", "allow"):
+            return []
+        return [{"op": "add", "path": "/metadata/labels/judged", "value": self.verdict}]
+
+    @staticmethod
+    def _changes(response):
+        return json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
 
     def _failed_open(self, answered, annotations, name):
         """It is loud: the annotation has the reason, and so has a warning."""
@@ -73,12 +105,21 @@ class ReviewCase:
         return reason
 
 
-def cases(policy):
-    """The four of a link: ``policy`` is the start of its policies' names."""
+def policy_name(start, phase, failure_policy):
+    """That of a link's policy."""
+    return f"{start}-{phase}-{failure_policy}".lower()
+
+
+def cases(start, phases=PHASES):
+    """The four of a link and phase: ``start`` is that of its policies' names."""
     return [
-        ReviewCase(policy=f"{policy}-{failure_policy.lower()}", failure_policy=failure_policy, verdict=verdict)
-        for failure_policy in FAILURE_POLICIES
-        for verdict in VERDICTS
+        ReviewCase(
+            policy=policy_name(start, phase, failure_policy),
+            phase=phase,
+            failure_policy=failure_policy,
+            verdict=verdict,
+        )
+        for phase, failure_policy, verdict in product(phases, FAILURE_POLICIES, VERDICTS)
     ]
 
 
@@ -92,34 +133,45 @@ async def decided(client, case, *, wait=BUDGET_SECONDS, **options):
     return case.outcome(await client.send(content, wait_time=wait), uid)
 
 
+async def decided_in_time(client, case):
+    """The same; its policy's timeoutSeconds must be over for WORKER_TIMEOUT, and no answer may come much later."""
+    began = monotonic()
+    found = await decided(client, case)
+    seconds = monotonic() - began
+    assert seconds < POLICY_SECONDS + LATE_SECONDS, f"{case}: {found} after {seconds:.2f} s"
+    assert found != Reason.WORKER_TIMEOUT or seconds > POLICY_SECONDS - EARLY_SECONDS, f"{case}: {seconds:.2f} s"
+    return found
+
+
 async def connected(port, context):
     """A new connection."""
     async with asyncio.timeout(TIMEOUT_SECONDS):
         return await AsyncClient.connect(port, context)
 
 
-async def delivered(port, context, case, *, client=None):
+async def delivered(port, context, case, closing, *, client=None, wait=LOSS_SECONDS):
     """The outcome of a review over a link that may lose it: the gateway's or LOST, and never another one's verdict.
 
-    ``client`` is a connection from before; else there is a new one.
+    ``client`` is a connection from before; else there is a new one. What has no answer after ``wait`` seconds is LOST.
+    The task that closes it, which may last as long as the fault, is added to ``closing``.
     """
     try:
-        async with asyncio.timeout(LOSS_SECONDS):
+        async with asyncio.timeout(wait):
             client = client or await AsyncClient.connect(port, context)
             return await decided(client, case)
     except (OSError, asyncio.IncompleteReadError, TimeoutError):
         return LOST
     finally:
         if client is not None:
-            await client.close()
+            closing.append(asyncio.create_task(client.close()))
 
 
-async def outcomes(port, context, policy):
-    """The outcomes of a link's four reviews, each on a connection of its own, by failurePolicy."""
-    every = cases(policy)
+async def outcomes(port, context, start, phases, *, decide=decided):
+    """The outcomes of a link's reviews, each on a connection of its own, by failurePolicy."""
+    every = cases(start, phases)
     clients = [await connected(port, context) for _ in every]
     try:
-        found = await asyncio.gather(*map(decided, clients, every))
+        found = await asyncio.gather(*map(decide, clients, every))
     finally:
         for client in clients:
             await client.close()

@@ -12,7 +12,7 @@ from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import POLL_SECONDS, until
 from tests.links.clock import LIBRARIES, Clock
 from tests.links.proxy import Fault
-from tests.links.reviews import FAILURE_POLICIES, JUDGED, ReviewCase, connected, decided
+from tests.links.reviews import FAILURE_POLICIES, JUDGED, ReviewCase, cases, connected, decided
 from tests.links.world import World
 
 pytestmark = [
@@ -26,9 +26,15 @@ HOUR = 3600
 WEEKS = 30 * 24 * HOUR
 """Longer than the certificates of workers are valid."""
 
+PHASES = ("validating",)
+"""As few reviews as will do: the gateway reads a file each time it looks at this clock."""
+
+RECOVERY_SECONDS = 30
+"""For the same reason."""
+
 SECURED = ("grpc-stream", "grpc-unary", "webhook")
 
-CACHED = ReviewCase(policy="cached-fail", failure_policy="Fail", verdict="deny")
+CACHED = ReviewCase(policy="cached-validating-fail", phase="validating", failure_policy="Fail", verdict="deny")
 
 REFUSED = {each: {Reason.WORKER_UNAVAILABLE} for each in FAILURE_POLICIES}
 
@@ -40,7 +46,9 @@ def clock(tmp_path_factory, request):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(tmp_path_factory, serving, trust, clock):
-    async with World(tmp_path_factory.mktemp("links"), serving, trust, *TRANSPORTS, env=clock.env) as made:
+    folder = tmp_path_factory.mktemp("links")
+    options = {"phases": PHASES, "recovery_seconds": RECOVERY_SECONDS, "env": clock.env}
+    async with World(folder, serving, trust, *TRANSPORTS, **options) as made:
         yield made
 
 
@@ -117,10 +125,10 @@ def lookups(world):
 
 @contextlib.asynccontextmanager
 async def unanswered(world):
-    """Four reviews in flight, whose worker answers only after the block; gives the task of their outcomes."""
+    """Reviews in flight, whose worker answers only after the block; gives the task of their outcomes."""
     proxy = world.proxies["grpc-stream"]
     await proxy.switch(Fault.BLACKHOLE)
     waiting = asyncio.create_task(world.outcomes("grpc-stream"))
-    await until(lambda: world.process.metric("reviews_in_flight") == 4)
+    await until(lambda: world.process.metric("reviews_in_flight") == len(cases("grpc-stream", PHASES)))
     yield waiting
     await proxy.switch(Fault.NONE)

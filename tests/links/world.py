@@ -15,25 +15,26 @@ from tests.e2e.worker_process import WorkerProcess
 from tests.integration.bridging import Bridging, Contents
 from tests.integration.process import WAIT_SECONDS
 from tests.integration.running import POLL_SECONDS, policy
+from tests.links.growth import Growth
 from tests.links.observed import Observer
 from tests.links.proxy import FaultProxy
-from tests.links.reviews import FAILURE_POLICIES, JUDGED, outcomes
-from tests.transports.webhook.servers import Hook, http, review, served, server_context
+from tests.links.reviews import (
+    FAILURE_POLICIES,
+    JUDGED,
+    PHASES,
+    POLICY_SECONDS,
+    decided_in_time,
+    outcomes,
+    policy_name,
+)
+from tests.transports.webhook.servers import Hook, http, json_patch, review, served, server_context
 
-POLICY_SECONDS = 2
-"""timeoutSeconds of all policies: far less than a review's budget, and far more than a call without a fault takes."""
-
-RECOVERY_SECONDS = 30
-"""Seconds after which a link that has no fault any more must be used again, on any machine."""
-
-SLACK = {"objects": 3_000, "memory": 33_554_432}
-FEW = 5
-"""What a process may hold more after a fault than before the first one of its module: pools that have grown. Of other
-kinds than these, a few: what each fault left behind would exceed it, as a module has 40 of them.
+RECOVERY_SECONDS = 10
+"""Seconds after which a link that has no fault any more must be used again. With ``LIMITS`` it should be five at most:
+for a worker, gRPC's longest pause of 2.4, one to connect, and a half until Describe is tried again; for a bridge, whose
+pauses after a short fault are half as long, a heartbeat of its own and one of the gateway. As long again is for
+machines that have other work.
 """
-
-_HELD_POLL_SECONDS = 0.05
-"""Looking stops the process for some 10 ms."""
 
 WORKER = Path(__file__).parent / "worker.py"
 
@@ -41,31 +42,36 @@ API = {"apiVersion": "admission-gateway.dev/v1alpha1"}
 STREAM = "admission:test"
 NAMES = ("localhost", "127.0.0.1")
 
-FLAGS = (
-    *("--limit-worker-connect-seconds", 1, "--limit-worker-circuit-open-seconds", 1, "--limit-queue-redis-seconds", 1),
-    *("--limit-retained-decisions", 1, "--max-connection-age", 0),
+LIMITS = (
+    *("--limit-worker-connect-seconds", 1),
+    *("--limit-worker-circuit-open-seconds", 1),
+    *("--limit-queue-redis-seconds", 1),
 )
-"""Limits that decide when a link is used again, with the defaults seconds later; and what would grow to its limit."""
+"""Of gateway and bridge: they decide when a link is used again, with the defaults seconds later."""
+
+FLAGS = (*LIMITS, "--limit-retained-decisions", 1, "--max-connection-age", 0)
+"""And what would grow to its limit."""
 
 
 class World:
-    """``async with World(folder, serve, trust, *transports) as world``: the gateway has a policy of each transport.
+    """``async with World(folder, serve, trust, *transports) as world``: the gateway has policies of each transport.
 
     ``proxies`` has each link's by its name.
     """
 
-    def __init__(self, folder, serve, trust, *transports, env=None):
+    def __init__(self, folder, serve, trust, *transports, phases=PHASES, recovery_seconds=RECOVERY_SECONDS, env=None):
         self.proxies = {}
         self.process = self._contents = None
         self.trust = trust
         self._folder, self._serve, self._transports = folder, serve, transports
+        self._phases, self._recovery_seconds = phases, recovery_seconds
         self._observer = Observer(folder, "gateway")
         self._env = env or {}
         self._stack = contextlib.AsyncExitStack()
         self._flags = list(FLAGS)
         self._bridges = []
         self._cache = None
-        self._held = {}
+        self._growth = Growth()
 
     async def __aenter__(self):
         authority = Authority("faults")
@@ -86,12 +92,16 @@ class World:
         await self._stack.aclose()
 
     async def outcomes(self, transport, *, port=None):
-        """The outcomes of four reviews that concern this transport, by failurePolicy."""
-        return await outcomes(port or self.process.port, self.trust, transport)
+        """The outcomes of the reviews that concern this transport, by failurePolicy."""
+        return await outcomes(port or self.process.port, self.trust, transport, self._phases)
 
-    async def judged(self, transport, *, port=None):
-        """Poll until all four are judged; gives how often they were sent."""
-        attempts, ends = 1, monotonic() + RECOVERY_SECONDS
+    async def timely_outcomes(self, transport):
+        """The same; each answer must have come in its policy's time."""
+        return await outcomes(self.process.port, self.trust, transport, self._phases, decide=decided_in_time)
+
+    async def judged(self, transport, *, port=None, seconds=None):
+        """Poll until all are judged; gives how often they were sent."""
+        attempts, ends = 1, monotonic() + (seconds or self._recovery_seconds)
         while {JUDGED} != set().union(*(found := await self.outcomes(transport, port=port)).values()):
             assert monotonic() < ends, f"{transport}: {found} after {attempts} attempts"
             attempts += 1
@@ -101,29 +111,32 @@ class World:
     async def cached(self):
         """Poll until verdicts get into Redis."""
         with self._cache.client as client:
-            before, ends = _verdicts(client), monotonic() + RECOVERY_SECONDS
+            before, ends = _verdicts(client), monotonic() + self._recovery_seconds
             while _verdicts(client) == before:
                 assert monotonic() < ends
                 await self.outcomes("cached")
 
-    async def settled(self):
-        """Poll until no process holds more than at the start, and nothing waits in the queue."""
-        ends = monotonic() + RECOVERY_SECONDS
-        while excess := await asyncio.to_thread(self._excess):
-            assert monotonic() < ends, f"left behind: {excess}"
-            await asyncio.sleep(_HELD_POLL_SECONDS)
+    async def repeated(self, once):
+        """Await ``once()`` until no process holds more each time, and nothing waits in the queue; gives its results."""
 
-    def _excess(self):
-        """What is held now, and was at the start, of each kind of which there is more."""
-        found = {}
-        for observer, before in self._held.items():
-            now = observer.held()
-            found |= {
-                kind: (now[kind], before[kind]) for kind in now if now[kind] > before[kind] + SLACK.get(kind, FEW)
-            }
-        if self._contents is not None and not self._contents.is_done():
-            found["entries of the queue"] = self._contents.waiting()
-        return found
+        async def emptied():
+            result = await once()
+            await self._emptied()
+            return result
+
+        return await self._growth.repeated(emptied)
+
+    async def settled(self):
+        """Poll until no process holds much more than at the start, and nothing waits in the queue."""
+        await self._growth.settled(self._recovery_seconds)
+        await self._emptied()
+
+    async def _emptied(self):
+        """Poll until nothing waits in the queue."""
+        ends = monotonic() + self._recovery_seconds
+        while self._contents is not None and not await asyncio.to_thread(self._contents.is_done):
+            assert monotonic() < ends, f"{self._contents.waiting()} entries stay in the queue"
+            await asyncio.sleep(POLL_SECONDS)
 
     # ------------------------------------------------------------------------------------------------- its parts
 
@@ -179,7 +192,7 @@ class World:
         observer = Observer(self._folder, "bridge")
         self._bridges.append(observer)
         about = ("--queue", STREAM, "--key-file", keys, "--redis", url, "--worker", target)
-        bridge = Bridging(*about, *tls, **observer.options)
+        bridge = Bridging(*about, *tls, *LIMITS, **observer.options)
         self._stack.callback(bridge.stop)
         await asyncio.to_thread(bridge.ready)
         self._contents = Contents(redis)
@@ -190,10 +203,10 @@ class World:
         documents = [
             API | {"kind": "Worker", "metadata": {"name": name}, "spec": spec} for name, spec in workers.items()
         ]
-        policies = [_policy(name, each) for name in workers for each in FAILURE_POLICIES]
-        documents.append(
-            API | {"kind": "ValidatingPolicyConfiguration", "metadata": {"name": "test"}, "policies": policies}
-        )
+        for phase in self._phases:
+            policies = [_policy(name, phase, each) for name in workers for each in FAILURE_POLICIES]
+            kind = f"{phase.capitalize()}PolicyConfiguration"
+            documents.append(API | {"kind": kind, "metadata": {"name": "test"}, "policies": policies})
         text = "---\n".join(json.dumps(each) + "\n" for each in documents)
         (self._folder / "policies.yaml").write_text(text)
 
@@ -204,9 +217,8 @@ class World:
         await asyncio.to_thread(self.process.ready)
         for name in self._transports:
             # Twice: connections are kept.
-            assert [await self.judged(name), await self.judged(name)]
-        for observer in (self._observer, *self._bridges):
-            self._held[observer] = await asyncio.to_thread(observer.held)
+            assert [await self.judged(name, seconds=WAIT_SECONDS), await self.judged(name)]
+        await self._growth.start(self._observer, *self._bridges)
 
 
 def _verdicts(client):
@@ -214,10 +226,10 @@ def _verdicts(client):
     return client.dbsize() - client.exists(MEMBERS)
 
 
-def _policy(worker, failure_policy):
+def _policy(worker, phase, failure_policy):
     """One that judges what is labelled with its name."""
-    name = f"{worker}-{failure_policy.lower()}"
-    about = {} if worker == "webhook" else {"policy": "judge"}
+    name = policy_name(worker, phase, failure_policy)
+    about = {} if worker == "webhook" else {"policy": {"mutating": "label", "validating": "judge"}[phase]}
     about |= {"failurePolicy": failure_policy, "timeoutSeconds": POLICY_SECONDS}
     # A call that may have an effect is unary, and is never repeated.
     about |= {"sideEffects": "NoneOnDryRun" if worker == "grpc-unary" else "None"}
@@ -228,6 +240,9 @@ def _policy(worker, failure_policy):
 
 def _judge(got):
     """As tests/links/worker.py does."""
-    wanted = got.review["request"]["object"]["metadata"]["labels"]["verdict"]
-    status = {} if wanted == "allow" else {"status": {"message": "forbidden", "code": 403, "reason": "Forbidden"}}
-    return http(body=review(got, allowed=wanted == "allow", auditAnnotations={"judged": wanted}, **status))
+    labels = got.review["request"]["object"]["metadata"]["labels"]
+    wanted = labels["verdict"]
+    answer = {} if wanted == "allow" else {"status": {"message": "forbidden", "code": 403, "reason": "Forbidden"}}
+    if wanted == "allow" and "-mutating-" in labels["policy"]:
+        answer = json_patch({"op": "add", "path": "/metadata/labels/judged", "value": wanted})
+    return http(body=review(got, allowed=wanted == "allow", auditAnnotations={"judged": wanted}, **answer))
