@@ -29,7 +29,7 @@ class Flow(NamedTuple):
     entry: Hashable
 
 
-NOBODY: Final = Flow("", "", "")
+NO_FLOW: Final = Flow("", "", "")
 """Of reviews that come from no API server."""
 
 _TIMES_OF_CLIENT: Final = 3

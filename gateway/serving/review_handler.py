@@ -43,7 +43,7 @@ from gateway.serving.body import TooLarge
 from gateway.serving.driver import Driver
 from gateway.serving.heavy_reviews import HeavyReviews
 from gateway.serving.http_server import HttpReply
-from gateway.serving.in_flight_shares import NOBODY, Flow
+from gateway.serving.in_flight_shares import NO_FLOW, Flow
 from gateway.serving.limits import Limits
 from gateway.serving.loaded_configuration import Configurations, LoadedConfiguration
 from gateway.serving.outdated_calls import OutdatedCalls
@@ -133,7 +133,7 @@ class ReviewHandler:
         ends: float,
         *,
         overloaded: Failure | None,
-        flow: Flow = NOBODY,
+        flow: Flow = NO_FLOW,
         trace: TraceContext = NO_TRACE,
     ) -> HttpReply:
         """The answer to ``body``, which arrived at ``started`` and must be answered by ``ends`` (``time.monotonic``).

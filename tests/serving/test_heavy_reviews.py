@@ -12,7 +12,7 @@ from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer_set import PointerSet
 from gateway.serving import heavy_reviews
 from gateway.serving.heavy_reviews import HeavyReviews
-from gateway.serving.in_flight_shares import NOBODY, Flow
+from gateway.serving.in_flight_shares import NO_FLOW, Flow
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Refusal, Refused
 from gateway.telemetry.table import HEAVY_REVIEWS, LIMIT_HITS
@@ -80,7 +80,7 @@ async def test_a_body_of_many_values_is_decoded_in_turns_with_the_loop(always, e
     body += b'"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{"spec":['
     body += b",".join([b"[]"] * LIGHT_VALUES) + b"]}}}"
     bystander = Bystander()
-    decoded = await reviews.decode(body, NOBODY, asyncio.get_running_loop().time() + WAIT_SECONDS)
+    decoded = await reviews.decode(body, NO_FLOW, asyncio.get_running_loop().time() + WAIT_SECONDS)
     bystander.stop()
     assert decoded.uid == "u"
     assert decoded.values > LIGHT_VALUES
@@ -91,7 +91,7 @@ async def test_the_documents_of_a_heavy_review_are_made_one_by_one(always, event
     """Before the engine starts: each in a slice of its own, and the engine makes none again."""
     reviews, on, judging = HeavyReviews(Limits(values_in_flight=VALUES), events), heavy(), judges()
     bystander = Bystander()
-    async with reviews.prepared(on, judging, NOBODY, asyncio.get_running_loop().time() + WAIT_SECONDS) as documents:
+    async with reviews.prepared(on, judging, NO_FLOW, asyncio.get_running_loop().time() + WAIT_SECONDS) as documents:
         bystander.stop()
         assert bystander.turns >= len(judging.members)
         made = [documents.of(member.inputs, None, changed=False) for member in judging.members]
@@ -108,10 +108,10 @@ async def test_values_are_charged_before_they_are_parsed(always, events):
 
     async def later():
         waiting.set()
-        async with reviews.prepared(second, judges(), NOBODY, ends):
+        async with reviews.prepared(second, judges(), NO_FLOW, ends):
             return second.is_parsed
 
-    async with reviews.prepared(first, judges(), NOBODY, ends):
+    async with reviews.prepared(first, judges(), NO_FLOW, ends):
         task = asyncio.create_task(later())
         await waiting.wait()
         for _ in range(50):
@@ -126,8 +126,8 @@ async def test_without_a_turn_in_time_the_review_is_decided_unread(events):
     reviews, first, second = HeavyReviews(Limits(values_in_flight=VALUES), events), heavy(), heavy()
     now = asyncio.get_running_loop().time()
     async with (
-        reviews.prepared(first, judges(), NOBODY, now + WAIT_SECONDS),
-        reviews.prepared(second, judges(), NOBODY, now) as documents,
+        reviews.prepared(first, judges(), NO_FLOW, now + WAIT_SECONDS),
+        reviews.prepared(second, judges(), NO_FLOW, now) as documents,
     ):
         with pytest.raises(UnreadError) as found:
             documents.of(PARTS, None, changed=False)
@@ -140,7 +140,7 @@ async def test_without_a_turn_in_time_the_review_is_decided_unread(events):
 async def test_without_a_turn_to_decode_it_is_refused(events):
     """The client is answered in time, and nothing of the body is read."""
     with pytest.raises(Refused) as refused:
-        await HeavyReviews(Limits(), events).decode(b"[" * 10_000_000, NOBODY, 0.0)
+        await HeavyReviews(Limits(), events).decode(b"[" * 10_000_000, NO_FLOW, 0.0)
     assert refused.value.refusal is Refusal.MEMORY
     assert refused.value.text.startswith("OVERLOADED: ")
 
@@ -148,7 +148,7 @@ async def test_without_a_turn_to_decode_it_is_refused(events):
 async def test_a_review_larger_than_all_together_may_be_read_alone(events):
     """No legal review waits for ever."""
     reviews, on = HeavyReviews(Limits(values_in_flight=10), events), heavy()
-    async with reviews.prepared(on, judges(), NOBODY, asyncio.get_running_loop().time() + WAIT_SECONDS):
+    async with reviews.prepared(on, judges(), NO_FLOW, asyncio.get_running_loop().time() + WAIT_SECONDS):
         assert on.is_parsed
 
 
@@ -159,7 +159,7 @@ async def test_the_values_of_a_cancelled_review_are_free_again(always, events):
     begun = asyncio.Event()
 
     async def cancelled():
-        async with reviews.prepared(heavy(), judges(), NOBODY, ends):
+        async with reviews.prepared(heavy(), judges(), NO_FLOW, ends):
             begun.set()
             await asyncio.get_running_loop().create_future()
 
@@ -167,7 +167,7 @@ async def test_the_values_of_a_cancelled_review_are_free_again(always, events):
     await begun.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    async with reviews.prepared(again := heavy(), judges(), NOBODY, ends):
+    async with reviews.prepared(again := heavy(), judges(), NO_FLOW, ends):
         assert again.is_parsed
 
 
@@ -176,13 +176,13 @@ async def test_light_reviews_are_charged_as_well(events):
     reviews, first, second, last = HeavyReviews(Limits(values_in_flight=5_000), events), *map(heavy, [4_000] * 3)
     loop = asyncio.get_running_loop()
     async with (
-        reviews.prepared(first, judges(), NOBODY, loop.time() + WAIT_SECONDS),
-        reviews.prepared(second, judges(), NOBODY, loop.time()),
+        reviews.prepared(first, judges(), NO_FLOW, loop.time() + WAIT_SECONDS),
+        reviews.prepared(second, judges(), NO_FLOW, loop.time()),
     ):
         assert first.unread is None
         assert second.unread.reason is Reason.OVERLOADED
     assert events.events == [(LIMIT_HITS, "values_in_flight")]
-    async with reviews.prepared(last, judges(), NOBODY, loop.time() + WAIT_SECONDS):
+    async with reviews.prepared(last, judges(), NO_FLOW, loop.time() + WAIT_SECONDS):
         assert last.unread is None
 
 
@@ -191,8 +191,8 @@ async def test_a_large_body_of_few_values_waits_for_no_turn(events):
     reviews = HeavyReviews(Limits(), events)
     text = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","operation":"CREATE",'
     text += b'"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{"a":"%s"}}}'
-    async with reviews._turn.taken(NOBODY, 1, cost=1):
-        decoded = await reviews.decode(text % (b"x" * 3_000_000), NOBODY, 0.0)
+    async with reviews._turn.taken(NO_FLOW, 1, cost=1):
+        decoded = await reviews.decode(text % (b"x" * 3_000_000), NO_FLOW, 0.0)
     assert decoded.uid == "u"
 
 
@@ -200,7 +200,7 @@ async def test_a_review_that_waits_for_room_holds_no_turn(always, events):
     """A heavy review that does not fit yet does not delay the decoding of another."""
     reviews, first, second = HeavyReviews(Limits(values_in_flight=VALUES), events), heavy(), heavy(4 * VALUES)
     ends = asyncio.get_running_loop().time() + WAIT_SECONDS
-    async with reviews.prepared(first, judges(), NOBODY, ends):
+    async with reviews.prepared(first, judges(), NO_FLOW, ends):
         task = asyncio.create_task(_prepare(reviews, second, ends))
         for _ in range(50):
             await asyncio.sleep(0)
@@ -210,7 +210,7 @@ async def test_a_review_that_waits_for_room_holds_no_turn(always, events):
     assert second.is_parsed
 
 
-async def _prepare(reviews, on, ends, flow=NOBODY):
+async def _prepare(reviews, on, ends, flow=NO_FLOW):
     async with reviews.prepared(on, judges(), flow, ends):
         pass
 
@@ -256,7 +256,7 @@ async def test_what_no_policy_reads_is_not_charged(events):
     whole = plan(policy("whole", phase=Phase.VALIDATING))
     async with AsyncExitStack() as stack:
         for on in map(heavy, [4_000] * 3):
-            await stack.enter_async_context(reviews.prepared(on, whole, NOBODY, 0.0))
+            await stack.enter_async_context(reviews.prepared(on, whole, NO_FLOW, 0.0))
             assert on.unread is None
             assert not on.is_parsed
     assert events.events == []
