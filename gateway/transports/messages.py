@@ -41,6 +41,10 @@ MOST_FIELDS: Final = 5 * MOST_STATEMENTS
 """Fields of a ReviewResponse that is so large that its fields are counted before it is parsed. Each warning, annotation
 or cause has four at most: a cause and its three texts. The messages around them have a dozen."""
 
+SLOW_BYTES: Final = 1_048_576
+"""Beyond this size a message is received, parsed, and converted in iterations of the event loop of their own. Each of
+these copies it: 38 MB take some 30 ms, three times."""
+
 _NEVER: Final = 0.0
 """``reuse`` of a verdict that must not be reused."""
 
@@ -105,11 +109,18 @@ def review_answer(
         invalid_hint: called with an invalid cache hint. Such a verdict is not reused.
         read_outcome: converts the outcome; None: ``outcome_answer``.
     """
+    response = review_response(call, content)
+    if isinstance(response, Failure):
+        return response
+    return (read_outcome or outcome_answer)(call, response.outcome, characters=characters, invalid_hint=invalid_hint)
+
+
+def review_response(call: PolicyCall, content: bytes) -> pb.ReviewResponse | Failure:
+    """A serialized ``ReviewResponse``; a failure ``INVALID_RESPONSE`` if it is invalid."""
     try:
-        response = parsed(pb.ReviewResponse, content, most=MOST_FIELDS)
+        return parsed(pb.ReviewResponse, content, most=MOST_FIELDS)
     except DecodeError as error:
         return _invalid(call, f"an invalid ReviewResponse ({error})")
-    return (read_outcome or outcome_answer)(call, response.outcome, characters=characters, invalid_hint=invalid_hint)
 
 
 def outcome_answer(

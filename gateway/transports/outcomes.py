@@ -45,10 +45,12 @@ class Outcomes:
         self._verdicts: dict[bytes, Allow] = {}
         self._reported_on: set[str] = set()
 
-    def read(self, call: PolicyCall, outcome: pb.Outcome) -> Answer:
-        """The answer of an outcome."""
+    def read(self, call: PolicyCall, outcome: pb.Outcome, *, is_large: bool = False) -> Answer:
+        """The answer of an outcome; ``is_large``: of one that may be large."""
         # Only these may be memoized: to serialize another one, of 38 MB, took 70 ms.
-        is_short = outcome.WhichOneof("verdict") == "allow" and outcome.allow.WhichOneof("change") != "object"
+        is_short = (
+            not is_large and outcome.WhichOneof("verdict") == "allow" and outcome.allow.WhichOneof("change") != "object"
+        )
         content = outcome.SerializeToString() if is_short else b""
         known = self._verdicts.get(content)
         if known is not None:

@@ -144,7 +144,7 @@ def _stream(phase: Phase, content: bytes) -> None:
             limits=TransportLimits(),
             backlog=backlog,
             failures=Failures("judge", "somewhere", CHARACTERS),
-            read=lambda call, outcome: outcome_answer(call, outcome, characters=CHARACTERS),
+            read=lambda call, outcome, *, is_large: outcome_answer(call, outcome, characters=CHARACTERS),
             unsolicited=lambda count: None,
             ended=ended.append,
         )

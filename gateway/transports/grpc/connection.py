@@ -28,7 +28,7 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from gateway.engine.policy_call import PolicyCall
-from gateway.engine.verdicts import Answer
+from gateway.engine.verdicts import Answer, Failure
 from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.answer_room import AnswerRoom
 from gateway.transports.descriptions import Description, Descriptions
@@ -39,7 +39,7 @@ from gateway.transports.grpc.health import HealthWatch
 from gateway.transports.grpc.stream import ReviewStream
 from gateway.transports.grpc.unary_review import NoRoomError, ReviewMethod, UnaryReview
 from gateway.transports.limits import Backlog, TransportLimits
-from gateway.transports.messages import OutcomeReader, review_answer
+from gateway.transports.messages import SLOW_BYTES, OutcomeReader, outcome_answer, review_response
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.version_skew import VersionSkew
 from gateway.transports.worker_channel import WorkerError
@@ -96,8 +96,8 @@ class ConnectionObserver(Protocol):
     def stream_broke(self, connection: "Connection", why: str, *, unsolicited_limit: bool) -> None:
         """The stream of a connection broke; ``unsolicited_limit``: because of too many unsolicited answers."""
 
-    def read(self, call: PolicyCall, outcome: pb.Outcome) -> Answer:
-        """The answer of an outcome."""
+    def read(self, call: PolicyCall, outcome: pb.Outcome, *, is_large: bool) -> Answer:
+        """The answer of an outcome; ``is_large``: of one that may be large."""
 
     def report_invalid_hint(self, call: PolicyCall, observed: str) -> None:
         """An answer has an invalid cache hint."""
@@ -154,7 +154,7 @@ class Connection:
         self._backlog = backlog
         self._room = room
         self._limits = limits
-        self._read_outcome = read_outcome
+        self._read_outcome = read_outcome or outcome_answer
         self._review = ReviewMethod(channel)
         self._review_stream: Any = channel.stream_stream(SERVICE + "ReviewStream")
         self._health = HealthWatch(channel, failures.name, self._serving)
@@ -216,13 +216,7 @@ class Connection:
     async def _attempt(self, attempt: CallAttempt, review: UnaryReview) -> None:
         call = attempt.call
         try:
-            answer = review_answer(
-                call,
-                await review.message(call),
-                characters=self._limits.message_characters,
-                invalid_hint=self._owner.report_invalid_hint,
-                read_outcome=self._read_outcome,
-            )
+            answer = await self._answer(call, await review.message(call))
         except grpc.aio.AioRpcError as error:
             if is_late(error.code(), call.deadline):
                 attempt.ended(self._failures.late(), CallResult.LATE)
@@ -239,6 +233,24 @@ class Connection:
             attempt.ended(self._failures.internal(error), CallResult.LATE)
         else:
             attempt.answered(answer)
+
+    async def _answer(self, call: PolicyCall, content: bytes) -> Answer:
+        """The answer in a message; of a large one in several iterations of the event loop."""
+        is_slow = len(content) > SLOW_BYTES
+        if is_slow:
+            await asyncio.sleep(0)
+        response = review_response(call, content)
+        del content  # its copy is as large
+        if isinstance(response, Failure):
+            return response
+        if is_slow:
+            await asyncio.sleep(0)
+        return self._read_outcome(
+            call,
+            response.outcome,
+            characters=self._limits.message_characters,
+            invalid_hint=self._owner.report_invalid_hint,
+        )
 
     def _result(self, error: grpc.aio.AioRpcError) -> CallResult:
         if error.code() is not grpc.StatusCode.UNAVAILABLE:

@@ -30,7 +30,7 @@ from gateway.transports.field_count import LARGE_BYTES, fields, parsed
 from gateway.transports.grpc.call_attempt import CallAttempt, CallResult
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.limits import Backlog, TransportLimits
-from gateway.transports.messages import PHASES
+from gateway.transports.messages import PHASES, SLOW_BYTES
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 SWEEP_SECONDS: Final = 0.1
@@ -71,7 +71,7 @@ class ReviewStream:
         limits: of batches, and of unsolicited outcomes.
         backlog: of the worker.
         failures: converts errors to failures.
-        read: converts an outcome to an answer.
+        read: converts an outcome to an answer, as ``ConnectionObserver.read`` does.
         unsolicited: called with a number of unsolicited outcomes.
         ended: called once, when the stream has ended, before its open calls fail.
     """
@@ -83,7 +83,7 @@ class ReviewStream:
         limits: TransportLimits,
         backlog: Backlog,
         failures: Failures,
-        read: Callable[[PolicyCall, pb.Outcome], Answer],
+        read: Callable[..., Answer],
         unsolicited: Callable[[int], object],
         ended: Callable[["ReviewStream"], object],
     ) -> None:
@@ -246,7 +246,9 @@ class ReviewStream:
         failure, result = self._failures.ended_by_worker(), CallResult.LOST
         try:
             while (content := await self._call.read()) is not grpc.aio.EOF:
-                if len(content) <= LARGE_BYTES or not self._is_too_many(content):
+                if len(content) > SLOW_BYTES:
+                    await self._received_in_turns(content)
+                elif len(content) <= LARGE_BYTES or not self._is_too_many(content):
                     self._received(content)
                 if self._unsolicited > self._limits.worker_unsolicited:
                     failure = self._failures.unsolicited_limit(self._limits.worker_unsolicited)
@@ -282,10 +284,17 @@ class ReviewStream:
         return True
 
     def _received(self, content: bytes) -> None:
-        if len(content) <= LARGE_BYTES:
-            response = pb.ReviewStreamResponse.FromString(content)
-        else:
-            response = parsed(pb.ReviewStreamResponse, content, most=MOST_FIELDS)
+        self._deliver(_parsed(content), len(content))
+
+    async def _received_in_turns(self, content: bytes) -> None:
+        """The same for a slow message, in several iterations of the event loop."""
+        await asyncio.sleep(0)
+        if not self._is_too_many(content):
+            response = _parsed(content)
+            await asyncio.sleep(0)
+            self._deliver(response, len(content))
+
+    def _deliver(self, response: pb.ReviewStreamResponse, size: int) -> None:
         unsolicited = 0
         for item in response.items:
             attempt = self._open.pop(item.id, None)
@@ -300,9 +309,9 @@ class ReviewStream:
                 continue
             self.answered += 1
             self._unsolicited = max(0.0, self._unsolicited - 0.1)
-            attempt.answered(self._read_outcome(attempt.call, item.outcome))
+            attempt.answered(self._read_outcome(attempt.call, item.outcome, is_large=size > SLOW_BYTES))
         if unsolicited or not response.items:
-            self._unsolicited += max(unsolicited, 1) + len(content) / _HEAVY_BYTES
+            self._unsolicited += max(unsolicited, 1) + size / _HEAVY_BYTES
             self._on_unsolicited(max(unsolicited, 1))
         if not self.takes_calls and not self._open:
             self._wake.set()
@@ -338,6 +347,12 @@ class ReviewStream:
             if unsent is not None:
                 self._backlog.bytes -= unsent.call.size
             attempt.ended(failure, result if unsent is None else CallResult.UNSENT)
+
+
+def _parsed(content: bytes) -> pb.ReviewStreamResponse:
+    if len(content) <= LARGE_BYTES:
+        return pb.ReviewStreamResponse.FromString(content)
+    return parsed(pb.ReviewStreamResponse, content, most=MOST_FIELDS)
 
 
 def _review_fields(policy_call: PolicyCall, now: float) -> bytes:

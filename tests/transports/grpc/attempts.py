@@ -61,7 +61,7 @@ def open_stream(channel, reported, limits):
         limits=limits,
         backlog=reported.backlog,
         failures=Failures("labels", "somewhere", 500),
-        read=lambda call, outcome: outcome_answer(call, outcome, characters=500),
+        read=lambda call, outcome, *, is_large: outcome_answer(call, outcome, characters=500),
         unsolicited=reported.unsolicited,
         ended=reported.gone.append,
     )
