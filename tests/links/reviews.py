@@ -26,8 +26,8 @@ BUDGET_SECONDS = TIMEOUT_SECONDS - 1
 POLICY_SECONDS = 2
 """timeoutSeconds of all policies: far less than a review's budget, and far more than a call without a fault takes."""
 
-EARLY_SECONDS = 0.05
-"""What clocks, and their ticks, may differ by."""
+EARLY_SECONDS = 0.25
+"""By how much a bridge may end a call too early: it knows Redis' clock to half of a round trip, which may be slow."""
 
 LATE_SECONDS = 3
 """By how much later than its deadline an answer may arrive, on a machine with others. One that knew no deadline but the
