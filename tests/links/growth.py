@@ -10,7 +10,7 @@ from collections import Counter
 from time import monotonic
 
 REPETITIONS = 6
-"""No pool here grows as often: by one connection each time, to as many as there are reviews of a link."""
+"""What was no leak grew twice in succession at most."""
 
 SETTLE_SECONDS = 2
 """What a fault leaves may take this long to end; beyond, the fault is repeated."""
@@ -19,7 +19,7 @@ SLACK = {"objects": 3_000, "memory": 16 * 2**20}
 """What a process may hold more than at the start, after all faults: imported modules, caches, free memory."""
 
 POOLED = 8
-"""The same of a kind of task or descriptor, where nothing can be repeated."""
+"""The same of a kind of task or descriptor, where nothing is repeated: connections for the reviews of a link."""
 
 _POLL_SECONDS = 0.05
 """Looking stops the process for some 10 ms."""

@@ -138,8 +138,9 @@ async def decided_in_time(client, case):
     began = monotonic()
     found = await decided(client, case)
     seconds = monotonic() - began
-    assert seconds < POLICY_SECONDS + LATE_SECONDS, f"{case}: {found} after {seconds:.2f} s"
-    assert found != Reason.WORKER_TIMEOUT or seconds > POLICY_SECONDS - EARLY_SECONDS, f"{case}: {seconds:.2f} s"
+    seen = f"{case}: {found} after {seconds:.2f} s"
+    assert seconds < POLICY_SECONDS + LATE_SECONDS, seen
+    assert found != Reason.WORKER_TIMEOUT or seconds > POLICY_SECONDS - EARLY_SECONDS, seen
     return found
 
 
