@@ -53,10 +53,7 @@ _LOOK_SECONDS: Final = 0.02
 """How often overdue reviews are refused while none of those that wait can begin."""
 
 _IDLE_SECONDS: Final = 0.002
-"""A wake that is late by less finds an event loop that has little to do."""
-
-_LATE_A_WAKE: Final = 4
-"""Late reviews begun in one iteration while the event loop is idle: 2 ms."""
+"""A wake that is late by less finds an event loop that has little to do, and begins a late review."""
 
 OVERLOADED: Final = Failure(
     reason=Reason.OVERLOADED,
@@ -159,7 +156,7 @@ class FlowControl:
             self._refuse(waiting.item, "reviews_in_flight" if full else "wait_seconds")
         begun = self._begin(now, _COST_A_WAKE, late=False)
         if not begun and now - self._due < _IDLE_SECONDS:
-            begun = self._begin(now, _LATE_A_WAKE, late=True)
+            begun = self._begin(now, 1, late=True)
         if not self._queue:
             return
         if begun:
