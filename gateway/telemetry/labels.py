@@ -127,7 +127,8 @@ class WorkerEvent(StrEnum):
     """Texts of an answer were cut or dropped: they had too many characters (``answer_characters``)."""
 
     ANSWER_BYTES = "answer_bytes"
-    """An answer was rejected: too many bytes of changes are in memory (``answer_bytes_in_flight``)."""
+    """An answer was rejected: too many bytes of changes are in memory, or of answers are being received
+    (``answer_bytes_in_flight``)."""
 
     QUEUE_LENGTH = "queue_length"
     """A call was rejected: too many are in the queue (``queue_length``)."""
