@@ -114,10 +114,13 @@ class BodyReader:
                     complete = not chunk
                     body += chunk
                     self._require_size(body)
+                    if not complete and len(body) < PREFIX_BYTES:
+                        # Whose it is has not arrived yet. All connections together have 4 MB of this.
+                        continue
                     # Anew: what has arrived of it is no reason to refuse the rest.
                     bodies.release(flow, charged)
                     charged = 0
-                    if flow.tenant is UNKNOWN and (complete or len(body) >= PREFIX_BYTES):
+                    if flow.tenant is UNKNOWN:
                         flow = Flow(client, tenant_of(bytes(body[:PREFIX_BYTES])), entry)
                     self._charge(flow, len(body))
                     charged = len(body)

@@ -13,7 +13,7 @@ forgotten when it is next: there is never much more state than reviews that wait
 Within a flow the oldest review is next, until one has waited for ``target`` seconds. From then on the flow has more
 than can be judged in time, and the newest is next (adaptive LIFO): a queue in order of arrival would make all of them
 late, so that each is judged when its client has given up. This way those that are judged are judged at once, and the
-rest wait until they are refused; or until the flow has had no newer one for ``target`` seconds.
+rest wait until they are refused; or until the flow has had no newer one for ``target`` seconds, or few wait.
 
 It needs no bound of its own: a connection has one review at a time, and connections are bounded. Pure: no clock, no
 loop.
@@ -24,9 +24,12 @@ import itertools
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+
+_BACKLOG: Final = 64
+"""A flow with more than so many that wait has more than can be judged, and has not only met a loop that stood still."""
 
 
 def _always(_: object) -> bool:
@@ -49,22 +52,22 @@ class Waiting(Generic[T]):
 class FairQueue(Generic[T]):
     """A queue of items.
 
-    ``target``: seconds that the oldest of a flow waits before its newest is next.
+    ``target``: seconds that the oldest of a flow waits before its newest is next. ``waiting``: all that wait.
     """
 
     def __init__(self, target: float) -> None:
         self._root: _Level[T] = _Level(target)
-        self._waiting: set[Waiting[T]] = set()
+        self.waiting: set[Waiting[T]] = set()
         self._ends: list[tuple[float, int, Waiting[T]]] = []
         self._numbers = itertools.count()
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting)
 
     def push(self, waiting: Waiting[T]) -> None:
         """Let an item wait."""
         self._root.push(waiting, 0)
-        self._waiting.add(waiting)
+        self.waiting.add(waiting)
         if waiting.until < math.inf:
             heapq.heappush(self._ends, (waiting.until, next(self._numbers), waiting))
 
@@ -73,22 +76,22 @@ class FairQueue(Generic[T]):
 
         ``late``: also one that has waited for longer than ``target`` in a flow that has had newer ones since.
         """
-        popped = self._root.pop(now, fits, late) if self._waiting else None
+        popped = self._root.pop(now, fits, late) if self.waiting else None
         if popped is not None:
-            self._waiting.discard(popped)
+            self.waiting.discard(popped)
         return popped
 
     def remove(self, waiting: Waiting[T]) -> None:
         """Forget an item, which need not be there any more."""
-        if waiting in self._waiting:
-            self._waiting.discard(waiting)
+        if waiting in self.waiting:
+            self.waiting.discard(waiting)
             self._root.remove(waiting, 0)
 
     def overdue(self, now: float) -> Iterator[Waiting[T]]:
         """The items whose time to wait is over: each once, unless it is given another. They stay until removed."""
-        while self._ends and (self._ends[0][0] <= now or self._ends[0][2] not in self._waiting):
+        while self._ends and (self._ends[0][0] <= now or self._ends[0][2] not in self.waiting):
             _, _, waiting = heapq.heappop(self._ends)
-            if waiting in self._waiting:
+            if waiting in self.waiting:
                 yield waiting
 
     def wait_longer(self, waiting: Waiting[T], until: float) -> None:
@@ -116,7 +119,8 @@ class _Leaf(Generic[T]):
         oldest = next(iter(self._items))
         waiting = oldest if now - oldest.since <= self._target else next(reversed(self._items))
         is_late = now - waiting.since > self._target
-        if (is_late and not late and now - self._newer_at <= self._target) or not fits(waiting.item):
+        rests = is_late and not late and len(self._items) > _BACKLOG and now - self._newer_at <= self._target
+        if rests or not fits(waiting.item):
             return None
         if not is_late:
             self._newer_at = now

@@ -33,15 +33,24 @@ class FairRoom:
         self._total = total
         self._shares = InFlightShares(total)
         self._queue: FairQueue[_Wanted] = FairQueue(_TARGET_SECONDS)
+        self._is_closed = False
 
     @property
     def is_free(self) -> bool:
         """Whether nothing of it is taken."""
         return not self._shares.taken
 
+    def close(self) -> None:
+        """Let nothing wait any more."""
+        self._is_closed = True
+        for waiting in tuple(self._queue.waiting):
+            self._queue.remove(waiting)
+            if not waiting.item.future.done():
+                waiting.item.future.set_exception(TimeoutError())
+
     @asynccontextmanager
     async def taken(self, flow: Flow, amount: int, *, cost: float) -> AsyncIterator[None]:
-        """Wait for room, which is taken until the context ends.
+        """Wait for room, which is taken until the context ends. Raises TimeoutError if it would wait, and is closed.
 
         Args:
             flow: whose it is.
@@ -57,18 +66,22 @@ class FairRoom:
             self._release(flow, amount)
 
     async def _wait(self, flow: Flow, amount: int, cost: float) -> None:
+        if self._is_closed:
+            raise TimeoutError
         loop = asyncio.get_running_loop()
         wanted = _Wanted(flow, amount, loop.create_future())
-        waiting = Waiting(wanted, (flow.client, flow.tenant), cost, loop.time(), math.inf)
+        waiting = Waiting(wanted, (flow.client, flow.tenant, flow.entry), cost, loop.time(), math.inf)
         self._queue.push(waiting)
         self._wake()
         try:
             await wanted.future
         except asyncio.CancelledError:
             self._queue.remove(waiting)
-            if wanted.future.done() and not wanted.future.cancelled():
+            if wanted.future.done() and not wanted.future.cancelled() and wanted.future.exception() is None:
                 # It was taken in the same moment.
-                self._release(flow, amount)
+                self._shares.release(flow, amount)
+            # One that needs less may have waited behind it.
+            self._wake()
             raise
 
     def _release(self, flow: Flow, amount: int) -> None:

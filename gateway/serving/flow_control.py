@@ -104,7 +104,7 @@ class FlowControl:
     def is_busy(self) -> bool:
         """Whether a review that comes now has to wait."""
         # uvloop's clock is that of the iteration's beginning.
-        return len(self._queue) > 0 or monotonic() - asyncio.get_running_loop().time() > _SLICE_SECONDS
+        return bool(self._queue.waiting) or monotonic() - asyncio.get_running_loop().time() > _SLICE_SECONDS
 
     def begin(self, flow: Flow, ends: float) -> bool:
         """Begin a review at once: it is in flight until ``end``. False: it has to wait for its ``turn``."""

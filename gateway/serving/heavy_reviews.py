@@ -77,6 +77,11 @@ class HeavyReviews:
         self._light = FairRoom(values)
         self._heavy = FairRoom(values)
 
+    def close(self) -> None:
+        """Let no review wait any more: those that would are unread."""
+        for room in (self._turn, self._light, self._heavy):
+            room.close()
+
     async def decode(self, body: bytes, flow: Flow, ends: float) -> Request:
         """The review in a body that is not light, and whose it is.
 

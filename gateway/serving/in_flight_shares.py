@@ -1,20 +1,22 @@
 """How much each may have in flight: no API server, namespace or entry takes the room that others need.
 
 The room is for reviews, for bytes of bodies, or for JSON values. The threshold is dynamic (Choudhury and Hahne 1998):
-each may have so many times the room that is still free. Alone it gets a part of all, and the rest stays free for those
-that come later; with others, all get about the same. Nothing is reserved, and only what has something in flight has
-state.
+each may have so many times the room that is free then. Alone it gets a part of all, and the rest stays free for those
+that come later. Nothing is reserved, and only what has something in flight has state.
 
     =============  =======  ==================  ========================================================================
     dimension      times    alone, at most      why
     =============  =======  ==================  ========================================================================
-    API server     3        three quarters      most clusters have one to three, and all of the load
     tenant         1        a half              a namespace, or a user for what has none: there are many
+    API server     3        three quarters      most clusters have one to three, and all of the load
     entry          3        three quarters      a phase with one entry has all of the load
+    the last two,  15       fifteen sixteenths  two tenants that take what they can leave a quarter, which is for those
+    for a tenant                                that have nothing; the last part is for another API server or entry
+    with nothing
     =============  =======  ==================  ========================================================================
 
-What it wants is compared with what is free before it gets it. Who has nothing may have one review, of any size, while
-there is room for it. Pure: no clock, no loop.
+Who is alone, or new in all three dimensions, may have one review of any size while there is room for it. Pure: no
+clock, no loop.
 """
 
 from collections.abc import Hashable
@@ -32,9 +34,9 @@ class Flow(NamedTuple):
 NO_FLOW: Final = Flow("", "", "")
 """Of reviews that come from no API server."""
 
-_TIMES_OF_CLIENT: Final = 3
 _TIMES_OF_TENANT: Final = 1
-_TIMES_OF_ENTRY: Final = 3
+_TIMES_OF_OTHERS: Final = 3
+_TIMES_FOR_NEW_TENANT: Final = 15
 
 _Held = dict[Hashable, int]
 
@@ -50,14 +52,13 @@ class InFlightShares:
     def is_full(self, flow: Flow, amount: int = 1) -> bool:
         """Whether a flow would exceed its share, or all of the room, with so much more."""
         # Without loops: each review comes here.
-        free = self._total - self.taken
+        free = self._total - self.taken - amount
         clients, tenants, entries = self._held
-        return (
-            amount > free
-            or ((held := tenants.get(flow.tenant, 0)) > 0 and held + amount > _TIMES_OF_TENANT * free)
-            or ((held := clients.get(flow.client, 0)) > 0 and held + amount > _TIMES_OF_CLIENT * free)
-            or ((held := entries.get(flow.entry, 0)) > 0 and held + amount > _TIMES_OF_ENTRY * free)
-        )
+        held = tenants.get(flow.tenant, 0)
+        if free < 0 or (held and held + amount > _TIMES_OF_TENANT * free):
+            return True
+        most = (_TIMES_OF_OTHERS if held else _TIMES_FOR_NEW_TENANT) * free - amount
+        return 0 < (held := clients.get(flow.client, 0)) > most or 0 < (held := entries.get(flow.entry, 0)) > most
 
     def acquire(self, flow: Flow, amount: int = 1) -> bool:
         """Count so much, until ``release``. False: it is not to be counted, because its flow ``is_full``."""

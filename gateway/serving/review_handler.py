@@ -122,6 +122,7 @@ class ReviewHandler:
 
     def break_off(self, why: str) -> None:
         """Decide all reviews in flight now: each policy without a verdict fails, and its failurePolicy applies."""
+        self._heavy.close()
         for driver in tuple(self._drivers):
             driver.break_off(why)
 

@@ -33,6 +33,5 @@ def tenant_of(body: bytes) -> bytes:
     if namespace >= 0 and body.find(_NAMESPACES, 0, namespace) < 0:
         return body[namespace + len(_NAMESPACE) : body.find(b'"', namespace + len(_NAMESPACE), operation)]
     user = body.find(_USER, operation, PREFIX_BYTES)
-    if user < 0:
-        return UNKNOWN
-    return b"user " + body[user + len(_USER) : body.find(b'"', user + len(_USER), PREFIX_BYTES)]
+    end = body.find(b'"', user + len(_USER), PREFIX_BYTES)
+    return UNKNOWN if user < 0 or end < 0 else b"user " + body[user + len(_USER) : end]

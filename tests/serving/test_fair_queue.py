@@ -35,24 +35,37 @@ def test_a_flow_that_waits_too_long_is_judged_newest_first():
     assert [popped(queue, now=2.5) for _ in range(3)] == [2, 1, 0]
 
 
+def backlog():
+    """A queue with a flow of which far more wait than can be judged, and one that came later."""
+    queue = FairQueue(TARGET)
+    for number in range(100):
+        queue.push(waiting(number, since=0.0))
+    queue.push(waiting("new", since=2.0))
+    return queue
+
+
 def test_who_waited_too_long_waits_until_its_flow_has_had_no_newer_one():
     """For as long as its oldest may wait; a late one of another flow does not wait for that."""
-    queue = FairQueue(TARGET)
-    queue.push(waiting("old", since=0.0))
-    queue.push(waiting("new", since=2.0))
+    queue = backlog()
     assert queue.pop(2.5, late=False).item == "new"
     assert queue.pop(3.4, late=False) is None
     queue.push(waiting("other", "server", "other", since=0.0))
     assert queue.pop(3.4, late=False).item == "other"
-    assert queue.pop(3.6, late=False).item == "old"
+    assert queue.pop(3.6, late=False).item == 99
+
+
+def test_a_few_late_ones_wait_for_no_newer_one():
+    """The loop stood still, and their flow has no more than its share."""
+    queue = FairQueue(TARGET)
+    queue.push(waiting("old", since=0.0))
+    queue.push(waiting("new", since=2.0))
+    assert [queue.pop(2.5, late=False).item for _ in range(2)] == ["new", "old"]
 
 
 def test_late_ones_are_judged_where_there_is_time():
     """The queue is told that nothing else needs it."""
-    queue = FairQueue(TARGET)
-    queue.push(waiting("old", since=0.0))
-    queue.push(waiting("new", since=2.0))
-    assert [queue.pop(2.5, late=True).item for _ in range(2)] == ["new", "old"]
+    queue = backlog()
+    assert [queue.pop(2.5, late=True).item for _ in range(2)] == ["new", 99]
 
 
 def test_a_newcomer_is_next_whatever_a_flood_has_waiting():

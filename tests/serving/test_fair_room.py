@@ -52,10 +52,10 @@ async def test_a_tenant_has_half_of_the_room_and_the_rest_stays_free():
 
 async def test_what_does_not_fit_delays_nothing_smaller():
     """And gets its room when there is enough."""
-    room = FairRoom(10)
-    first = Holder(room, "a", 6)
+    room = FairRoom(32)
+    first = Holder(room, "a", 18)
     await turns()
-    large, small = Holder(room, "b", 8), Holder(room, "c", 2)
+    large, small = Holder(room, "b", 24), Holder(room, "c", 4)
     await turns()
     assert (large.has, small.has) == (False, True)
     await first.leave()
@@ -98,6 +98,39 @@ async def test_who_gives_up_leaves_nothing():
     assert last.has
     await last.leave()
     assert room.is_free
+
+
+async def test_who_gives_up_lets_a_smaller_one_behind_it_go():
+    """It was the next of its flow, and did not fit."""
+    room = FairRoom(10)
+    first = Holder(room, "a", 4)
+    await turns()
+    large, small = Holder(room, "b", 10), Holder(room, "b", 2)
+    await turns()
+    assert not small.has
+    large.task.cancel()
+    await turns()
+    assert small.has
+    for each in (first, small):
+        await each.leave()
+    assert room.is_free
+
+
+async def test_nothing_waits_in_a_closed_room():
+    """Those that wait, and those that would."""
+    room = FairRoom(1)
+    first = Holder(room, "a", 1)
+    await turns()
+    waiting = Holder(room, "b", 1)
+    await turns()
+    room.close()
+    late = Holder(room, "c", 1)
+    for each in (waiting, late):
+        with pytest.raises(TimeoutError):
+            await each.task
+    await first.leave()
+    assert room.is_free
+    await Holder(room, "d", 1).leave()
 
 
 async def test_more_than_there_is_takes_all():

@@ -250,6 +250,19 @@ async def test_the_turn_goes_from_namespace_to_namespace(always, events):
     assert all(on.is_parsed for on in flood)
 
 
+async def test_who_waits_is_unread_when_the_gateway_stops_at_once(events):
+    """Nothing waits for room any more, and nothing begins in what becomes free."""
+    reviews, first, second = HeavyReviews(Limits(values_in_flight=5_000), events), *map(heavy, [4_000] * 2)
+    ends = asyncio.get_running_loop().time() + WAIT_SECONDS
+    async with reviews.prepared(first, judges(), NO_FLOW, ends):
+        waiting = asyncio.create_task(_prepare(reviews, second, ends))
+        await asyncio.sleep(0)
+        reviews.close()
+        await waiting
+        assert second.unread.reason is Reason.OVERLOADED
+    assert first.unread is None
+
+
 async def test_what_no_policy_reads_is_not_charged(events):
     """A policy that is sent the whole object needs no value of it, so its reviews are as many as they are."""
     reviews = HeavyReviews(Limits(values_in_flight=5_000), events)

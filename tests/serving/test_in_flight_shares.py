@@ -23,10 +23,27 @@ def test_one_namespace_has_half_and_the_rest_stays_free():
 
 
 def test_one_entry_has_three_quarters():
-    """So has one API server: reviews of one policy in many namespaces leave room for other policies."""
+    """So has one API server: reviews of one policy in a few namespaces leave room for other policies."""
     shares = InFlightShares(1024)
-    assert sum(shares.acquire(flow(str(number), str(number))) for number in range(2000)) == 768
+    names = [str(number) for number in range(20)]
+    assert sum(shares.acquire(flow(name, name)) for _ in range(100) for name in names) == 768
     assert shares.acquire(flow("other", "other", "other"))
+
+
+def test_a_namespace_that_has_nothing_is_not_behind_two_that_have_much():
+    """They leave a quarter of what their API server may have; and all namespaces together leave some for another's."""
+    shares = InFlightShares(1024)
+    assert taken(shares, flow("first")) + taken(shares, flow("second")) == 768
+    assert sum(shares.acquire(flow(str(number))) for number in range(2000)) == 192
+    assert shares.acquire(flow("other", "other", "other"))
+
+
+def test_two_large_ones_are_not_more_than_half():
+    """What one wants counts before it has it."""
+    shares = InFlightShares(524_288)
+    assert shares.acquire(flow("flood"), 105_000)
+    assert not shares.acquire(flow("flood"), 295_000)
+    assert shares.acquire(flow("other"), 24_000)
 
 
 def test_a_gateway_with_room_for_one_can_serve():
@@ -39,11 +56,11 @@ def test_a_gateway_with_room_for_one_can_serve():
 
 
 def test_a_share_is_of_bytes_as_well():
-    """Twenty bodies of three megabytes of one namespace leave half of 128 MiB free; one that has none gets any size."""
+    """Twenty-two bodies of three megabytes of one namespace leave half of 128 MiB free, for large ones too."""
     shares, size = InFlightShares(134_217_728), 3_000_000
     assert sum(shares.acquire(flow("flood"), size) for _ in range(48)) == 22
-    assert shares.acquire(flow("other"), 60_000_000)
-    assert not shares.acquire(flow("third"), 60_000_000)
+    assert shares.acquire(flow("other"), 50_000_000)
+    assert not shares.acquire(flow("third"), 50_000_000)
 
 
 FLOWS = st.builds(Flow, st.sampled_from("ab"), st.sampled_from("klmno"), st.sampled_from("xyz"))

@@ -50,3 +50,10 @@ def test_whatever_comes_has_a_tenant(body):
     """It never raises."""
     assert isinstance(tenant_of(body), bytes)
     assert isinstance(tenant_of(b'{"kind":"AdmissionReview",' + body + b',"operation":"' + body), bytes)
+
+
+def test_a_name_that_does_not_end_soon_is_of_no_tenant():
+    """A user whose name goes on would be a tenant of each of its objects."""
+    request = {"uid": "1", "operation": "CREATE", "userInfo": {"username": "e" * 3000}, "object": {}}
+    review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+    assert tenant_of(json.dumps(review, separators=(",", ":")).encode()) == UNKNOWN

@@ -29,16 +29,18 @@ class Crowd:
     async def client(self, number):
         flow = Flow("server", f"namespace-{number % 7}", "entry")
         while not self.is_over:
-            started = self.loop.time()
-            ends = started + self.budget
-            overloaded = None
-            if not self.flows.begin(flow, ends):
-                overloaded = await self.flows.turn(flow, 1.0, started, ends)
-            self.loop.spend(REFUSED_SECONDS if overloaded else JUDGED_SECONDS)
-            if overloaded is None:
-                await asyncio.sleep(WORKER_SECONDS)
-                self.flows.end(flow)
-            (self.refused if overloaded else self.judged).append((started, self.loop.time()))
+            await self.review(flow, self.loop.time())
+
+    async def review(self, flow, started):
+        ends = started + self.budget
+        overloaded = None
+        if not self.flows.begin(flow, ends):
+            overloaded = await self.flows.turn(flow, 1.0, started, ends)
+        self.loop.spend(REFUSED_SECONDS if overloaded else JUDGED_SECONDS)
+        if overloaded is None:
+            await asyncio.sleep(WORKER_SECONDS)
+            self.flows.end(flow)
+        (self.refused if overloaded else self.judged).append((started, self.loop.time()))
 
 
 @pytest.fixture
@@ -84,3 +86,30 @@ def test_a_loop_that_is_always_busy_judges_those_that_are_late(loop):
     assert all(each.done() for each in tasks)
     assert crowd.judged
     assert crowd.refused == []
+
+
+def test_a_loop_that_stood_still_costs_a_small_flow_nothing_more(loop):
+    """Beside a flood, a namespace with 33 reviews a second: those that came while the loop stood still are judged."""
+    flows = FlowControl(Limits(), NoEvents())
+    flood, innocent = Crowd(loop, flows, 9.0), Crowd(loop, flows, 9.0)
+
+    async def arrivals():
+        due = loop.time()
+        while not flood.is_over:
+            while due <= loop.time():
+                tasks.append(loop.create_task(innocent.review(Flow("server", "innocent", "entry"), due)))
+                due += 0.03
+            await asyncio.sleep(due - loop.time())
+
+    async def stall():
+        await asyncio.sleep(2.0)
+        loop.spend(0.3)
+
+    tasks = [loop.create_task(flood.client(0)) for _ in range(1500)]
+    tasks += [loop.create_task(arrivals()), loop.create_task(stall())]
+    loop.run_for(SECONDS)
+    flood.is_over = True
+    loop.run_for(9.0)
+    assert all(each.done() for each in tasks)
+    assert innocent.refused == []
+    assert max(answered - started for started, answered in innocent.judged) < 0.6
