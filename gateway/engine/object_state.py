@@ -199,6 +199,12 @@ def apply_change(before: Any, change: Change, scope: Scope) -> Generator[None, N
         if b"".join(change.content.split()) in _NO_CHANGE[change.kind]:
             return AppliedChange(after=None, operations=())
         return _invalid("the request has no object to change (it is a DELETE); answer allow without a change")
+    if len(change.content) > scope.limits.object_bytes:
+        scope.limits_hit.append(PATCH_WORK)
+        return _invalid(
+            f"the {change.kind} has {len(change.content)} bytes, and an object may have {scope.limits.object_bytes}; "
+            "answer with a JSON Patch of what differs"
+        )
     try:
         after = _apply(before, change, scope)
         if len(change.content) > _LARGE:

@@ -31,8 +31,10 @@ class PatchLimits(Bounds):
     parse and to compare one takes 0.2 µs: 40 ms. etcd stores objects of at most 1.5 MB: at 16 bytes each for name and
     value, 190,000."""
 
-    object_bytes: int = of_body(10)
-    """The JSON text of the object after a large change: the body limit. Each policy of a chain might double it."""
+    object_bytes: int = of_body(5)
+    """The JSON text of a change, and of the object after a large one: half of the body limit, 10 MB. etcd stores 1.5 MB
+    at most, of which each byte can be six in JSON. To encode so much takes up to 40 ms, and each policy of a chain
+    might double it."""
 
     copied_bytes: int = of_body(1)
     """The encoded size of everything that the operations of one patch copy together, or move to a deeper place: a tenth

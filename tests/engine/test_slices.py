@@ -7,6 +7,7 @@ from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
 from gateway.engine.object_state import DIFFERENCE_STEPS, PATCH_WORK
 from gateway.engine.verdicts import Allow, Change, ChangeKind, Deny
+from gateway.patching.limits import PatchLimits
 from gateway.policies.model import FailurePolicy, ReinvocationPolicy
 from gateway.reasons import Reason
 from gateway.telemetry.metrics import Metrics
@@ -117,6 +118,19 @@ def test_a_limit_that_was_hit_is_known_to_the_metrics():
     metrics.know((each.policy for each in decision.plan.members), ())
     metrics.decided(decision)
     assert metrics.value(LIMIT_HITS, PATCH_WORK) == metrics.value(LIMIT_HITS, DIFFERENCE_STEPS) == 1
+
+
+def test_a_change_longer_than_an_object_may_be_is_not_parsed():
+    """However little it becomes: it is a failure with both sizes, and the limit is counted."""
+    limits = PatchLimits(object_bytes=1_000)
+    long = patch({"op": "add", "path": "/metadata/labels/one", "value": "\u00e9" * 200})
+    world = World(behaviours={"a": long})
+    engine = Engine(request(LARGE), plan(policy("a", failure_policy=FailurePolicy.IGNORE)), ends=1_000.0, limits=limits)
+    decision = world.decide(engine)
+    failure = decision.calls[0].answer
+    assert failure.reason is Reason.INVALID_PATCH
+    assert "bytes, and an object may have 1000; answer with a JSON Patch" in failure.message
+    assert decision.object_state.limits_hit == [PATCH_WORK]
 
 
 def whole_array(document):
