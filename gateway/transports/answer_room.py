@@ -23,11 +23,11 @@ class AnswerRoom:
     """The places of one process.
 
     Args:
-        limits: ``answer_bytes_in_flight`` is divided into places of ``message_bytes``.
+        limits: ``answer_bytes_in_flight`` is divided into places of ``answer_message_bytes``.
     """
 
     def __init__(self, limits: TransportLimits) -> None:
-        self.places = max(1, limits.answer_bytes_in_flight // limits.message_bytes)
+        self.places = max(1, limits.answer_bytes_in_flight // limits.answer_message_bytes)
         self._direct = 0
         self._taken = 0
         self._by_worker: dict[str, int] = {}

@@ -13,9 +13,12 @@ class TransportLimits(Bounds):
     """Limits of the calls to workers. Seconds are floats; all other units are in the names."""
 
     message_bytes: int = of_body(20, extra=1_048_576)
-    """The maximum size of a gRPC message to or from a worker. Twice the largest body, for an object that earlier
-    policies have enlarged and that the worker returns whole, and 1 MiB for the other fields. The SDKs accept the same
-    size."""
+    """The maximum size of a gRPC message to a worker. Twice the largest body, for an object that earlier policies have
+    enlarged, and 1 MiB for the other fields. The SDKs accept the same size."""
+
+    answer_message_bytes: int = of_body(10, extra=1_048_576)
+    """The maximum size of a gRPC message from a worker: an object has half of that at most, whatever a patch of it
+    repeats, and 1 MiB for the other fields. To receive and to parse one takes some 40 ms."""
 
     answer_characters: int = 65_536
     """The maximum number of characters of an answer's message, reason, details, audit annotations and warnings
@@ -26,10 +29,10 @@ class TransportLimits(Bounds):
     answer_bytes_in_flight: int = budgeted(8)
     """The maximum number of bytes of the changes above 64 KiB that workers have answered with, and that reviews hold;
     the answer that does not fit is a failure (``OVERLOADED``). An eighth of the memory budget: what is parsed, compared
-    and sent of a change takes three times as much. At least one change of the largest size, six by default.
-    As many answers of unary calls are received at a time as fit if each has ``message_bytes``, three by default, and
-    as many of calls that were made while no more were open. One that waits for longer than half of the time that its
-    call has left is a failure as well."""
+    and sent of a change takes three times as much. At least one change of the largest size, thirteen by default.
+    As many answers of unary calls are received at a time as fit if each has ``answer_message_bytes``, six by default,
+    and as many of calls that were made while no more were open. One that waits for longer than half of the time that
+    its call has left is a failure as well."""
 
     describe_seconds: float = tunable(5.0, "Seconds that a worker has to describe itself and to validate settings.")
     """The timeout of Describe and ValidateSettings. No review waits for these calls."""

@@ -152,7 +152,8 @@ async def test_an_answer_over_the_message_limit_is_a_failure(call):
     async def review(request, context):
         return contents.pop(0)
 
-    async with call(VALIDATING, worker={"review": review}, limits=TransportLimits(message_bytes=100_000)) as served:
+    limits = TransportLimits(answer_message_bytes=100_000)
+    async with call(VALIDATING, worker={"review": review}, limits=limits) as served:
         answered = await served.send(message(VALIDATING))
         assert answered.fails_with(Reason.WORKER_FAILURE), answered
         answered = await served.send(message(VALIDATING))

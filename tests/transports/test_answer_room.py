@@ -13,7 +13,7 @@ PLACES = 2
 
 @pytest.fixture
 def room():
-    return AnswerRoom(TransportLimits(answer_bytes_in_flight=PLACES * 100 + 99, message_bytes=100))
+    return AnswerRoom(TransportLimits(answer_bytes_in_flight=PLACES * 100 + 99, answer_message_bytes=100))
 
 
 def entering(room, worker, seconds=WAIT_SECONDS):
@@ -27,11 +27,11 @@ async def turns(number=3):
 
 def test_there_is_always_a_place():
     """Also where the budget is as small as it may be."""
-    assert AnswerRoom(TransportLimits(answer_bytes_in_flight=1, message_bytes=100)).places == 1
+    assert AnswerRoom(TransportLimits(answer_bytes_in_flight=1, answer_message_bytes=100)).places == 1
 
 
-def test_the_default_has_three_places():
-    assert AnswerRoom(TransportLimits()).places == 3
+def test_the_default_has_six_places():
+    assert AnswerRoom(TransportLimits()).places == 6
 
 
 async def test_one_more_than_fit_waits_until_a_place_is_free(room):

@@ -65,7 +65,7 @@ class Dialer:
         limits = self._limits
         return (
             ("grpc.max_send_message_length", limits.message_bytes),
-            ("grpc.max_receive_message_length", limits.message_bytes),
+            ("grpc.max_receive_message_length", limits.answer_message_bytes),
             # Flow control lets a worker send 64 KB of an answer that is not read yet (see ``answer_room``). Probes of
             # the bandwidth would raise that to some MB for each call.
             ("grpc.http2.bdp_probe", 0),

@@ -103,7 +103,7 @@ async def test_a_large_answer_is_received_whole():
 
 
 async def test_an_answer_above_the_limit_is_a_failure():
-    async with reached(always(deny("m" * 200_000)), message_bytes=100_000) as workers:
+    async with reached(always(deny("m" * 200_000)), answer_message_bytes=100_000) as workers:
         answer = await called(workers, judge())
         assert answer.reason is Reason.WORKER_FAILURE
         assert "RESOURCE_EXHAUSTED" in answer.message

@@ -196,7 +196,7 @@ async def test_who_breaks_the_stream_fails_alone(name):
     """
     part, review, reason = CULPRITS[name]
     streams = Streams(answering(culprit=part, victim_1=silence, victim_2=silence, victim_3=silence))
-    limits = {"message_bytes": 100_000, "worker_unsolicited": 20}
+    limits = {"answer_message_bytes": 100_000, "worker_unsolicited": 20}
     policies = (*VICTIMS, CULPRIT)
     async with reached(*policies, stream=streams, review=culpable(review), limits=limits) as workers:
         *victims, culprit = await send(workers, *policies)
@@ -215,7 +215,7 @@ async def test_with_several_replicas_it_breaks_one_stream_only(name):
     scripts = [Streams(answering(culprit=part, victim_1=silence, victim_2=silence, victim_3=silence)) for _ in range(2)]
     policies = (*VICTIMS, CULPRIT)
     names = [about.policy for about in policies]
-    limits = {"message_bytes": 100_000, "worker_unsolicited": 20}
+    limits = {"answer_message_bytes": 100_000, "worker_unsolicited": 20}
     async with (
         scripted(*names, stream=scripts[0], review=culpable(review)) as one,
         scripted(*names, stream=scripts[1], review=culpable(review)) as two,
