@@ -11,7 +11,8 @@
     ========  ===================================  =====================================================================
 
 What a review becomes in memory is charged before it is parsed: at most ``values_in_flight`` are alive of small ones
-together, of light ones, and of heavy ones. A heavy review is decoded, read and projected in slices (``decoding``,
+together, of light ones as many, and of heavy ones 7/4 of that: two of the largest fit and some, so that one namespace
+leaves room for another's. A heavy review is decoded, read and projected in slices (``decoding``,
 ``preparing``). After ``_BURST_SECONDS`` of slices, the next one waits as long as they took. One review at a time has
 the turn. So many large objects slow each other down, and no small one; and since room and turn are shared by flows
 (``fair_room``), those of one namespace slow down no other's.
@@ -75,7 +76,7 @@ class HeavyReviews:
         self.small_values = min(values // limits.reviews_in_flight, LIGHT_VALUES)
         self._turn = FairRoom(1)
         self._light = FairRoom(values)
-        self._heavy = FairRoom(values)
+        self._heavy = FairRoom(values * 7 // 4)
 
     def close(self) -> None:
         """Let no review wait any more: those that would are unread."""

@@ -118,11 +118,11 @@ class Limits(Bounds):
     """JSON values, and names of members, of a review of which a part is read: see ``gateway.review.request``."""
 
     values_in_flight: int = budgeted(2_048)
-    """JSON values, and names of members, of heavy reviews that are parsed together: 89 bytes each, a 23rd of the memory
-    budget; by default 524,288, nearly two of the largest that are read, and 47 MB. A full garbage collection takes 40
-    ns for each: 21 ms. So more than 1,048,576 are never alive, however large the budget is. Light reviews together may
-    have as many, and so may small ones: 1024 in flight with 512 each, of which a pod has 200. One namespace has half of
-    each."""
+    """JSON values, and names of members, of reviews that are parsed together: 89 bytes each, a 23rd of the memory
+    budget; by default 524,288, and 47 MB. So many may be of small reviews, 1024 in flight with 512 each, of which a pod
+    has 200; as many of light ones; and 7/4 of it of heavy ones, which are two of the largest that are read, and more.
+    One namespace has half of each. A full garbage collection takes 40 ns for each: 21 ms. So this is never more than
+    1,048,576, however large the budget is."""
 
     heartbeat_seconds: float = 10.0
     """How long the event loop may stand still until ``/livez`` fails: longer than any work, and soon enough that the

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.policies.model import Phase
 from gateway.reasons import Reason
-from gateway.review.request import LIGHT_VALUES, UnreadError
+from gateway.review.request import BYTES_OF_VALUE, LIGHT_VALUES, UnreadError
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer_set import PointerSet
 from gateway.serving import heavy_reviews
@@ -221,7 +221,7 @@ def of(namespace):
 
 async def test_a_namespace_with_many_large_objects_leaves_room_for_others(always, events):
     """Its reviews wait for each other; one of another namespace, however much of them is in flight, is read at once."""
-    reviews = HeavyReviews(Limits(values_in_flight=4 * heavy().values), events)
+    reviews = HeavyReviews(Limits(values_in_flight=16 * heavy().values // 7 + 1), events)
     loop = asyncio.get_running_loop()
     flood = [heavy() for _ in range(60)]
     tasks = [asyncio.create_task(_held(reviews, on, of("flood"), loop.time() + WAIT_SECONDS)) for on in flood]
@@ -278,3 +278,19 @@ async def test_what_no_policy_reads_is_not_charged(events):
 async def _held(reviews, on, flow, ends):
     async with reviews.prepared(on, judges(), flow, ends):
         await asyncio.get_running_loop().create_future()
+
+
+async def test_the_largest_review_fits_beside_half_of_the_room(events):
+    """Another namespace's large objects, however many there are, do not keep it out."""
+    limits = Limits()
+    reviews, largest = HeavyReviews(limits, events), limits.readable_values + limits.body_bytes // BYTES_OF_VALUE
+    async with AsyncExitStack() as stack:
+        for _ in range(20):
+            held = reviews._heavy.taken(of("flood"), LIGHT_VALUES + 1, cost=1)
+            task = asyncio.create_task(stack.enter_async_context(held))
+            await asyncio.sleep(0)
+            if not task.done():
+                task.cancel()
+                break
+        async with asyncio.timeout(WAIT_SECONDS), reviews._heavy.taken(of("other"), largest, cost=1):
+            pass
