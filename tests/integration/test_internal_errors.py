@@ -75,7 +75,7 @@ async def test_a_transport_that_breaks(judged, monkeypatch):
 
 async def test_an_answer_that_cannot_be_read(judged, monkeypatch):
     """An exception while a worker's answer is read is a failure INTERNAL of that policy."""
-    monkeypatch.setattr("gateway.transports.grpc.connection.review_answer", broken)
+    monkeypatch.setattr("gateway.transports.grpc.connection.outcome_answer", broken)
     async with judged() as (served, log):
         assert is_refused(await served.send(message(VALIDATING)), VALIDATING)
     assert reported(log) == ["calling a worker failed inside the gateway"]
