@@ -7,22 +7,14 @@ match, a mutating policy that is called with a changed object) is lost; what nee
 from collections.abc import Iterator
 
 from gateway.documents.documents import DocumentBuilder
-from gateway.engine.plan import Plan
+from gateway.engine.plan import Member, Plan
 from gateway.policies.model import Phase
 from gateway.review.request import Request, ReviewError
 
 
 def needs_values(request: Request, plan: Plan) -> bool:
     """Whether ``request`` may be parsed: a policy reads parts of its object, or may change it."""
-    if plan.unavailable is not None:
-        return False
-    for index in plan.index.concerned(request):
-        member = plan.members[index]
-        if member.unavailable is None and (
-            plan.phase is Phase.MUTATING or not member.unconditional or DocumentBuilder.parses(member.inputs)
-        ):
-            return True
-    return False
+    return any(plan.phase is Phase.MUTATING or _parses(member) for member in _callable(request, plan))
 
 
 def preparing(request: Request, plan: Plan, documents: DocumentBuilder) -> Iterator[None]:
@@ -30,14 +22,9 @@ def preparing(request: Request, plan: Plan, documents: DocumentBuilder) -> Itera
     came. Yields after each slice: one member parsed, or one document made. Raises nothing: the engine meets each error
     again.
     """
-    if plan.unavailable is not None:
-        return
     try:
-        for index in plan.index.concerned(request):
-            member = plan.members[index]
-            if member.unavailable is not None:
-                continue
-            if not member.unconditional or documents.parses(member.inputs):
+        for member in _callable(request, plan):
+            if _parses(member):
                 # Each is kept where it came from.
                 _ = request.object
                 yield
@@ -48,3 +35,17 @@ def preparing(request: Request, plan: Plan, documents: DocumentBuilder) -> Itera
                 yield
     except ReviewError:
         return
+
+
+def _callable(request: Request, plan: Plan) -> Iterator[Member]:
+    """The policies with a rule about the request that can be called."""
+    if plan.unavailable is None:
+        for index in plan.index.concerned(request):
+            member = plan.members[index]
+            if member.unavailable is None:
+                yield member
+
+
+def _parses(member: Member) -> bool:
+    """Whether the object is parsed to match the policy, or for its document."""
+    return not member.unconditional or DocumentBuilder.parses(member.inputs)

@@ -12,10 +12,10 @@
 
 What a review becomes in memory is charged before it is parsed: at most ``values_in_flight`` are alive of small ones
 together, of light ones as many, and of heavy ones 7/4 of that: two of the largest fit and some, so that one namespace
-leaves room for another's. A heavy review is decoded, read and projected in slices (``decoding``,
-``preparing``). After ``_BURST_SECONDS`` of slices, the next one waits as long as they took. One review at a time has
-the turn. So many large objects slow each other down, and no small one; and since room and turn are shared by flows
-(``fair_room``), those of one namespace slow down no other's.
+leaves room for another's. A heavy review is decoded, read and projected in slices (``decoding``, ``preparing``). After
+``_BURST_SECONDS`` of slices, the next one waits as long as they took. One review at a time has the turn. So many large
+objects slow each other down, and no small one; and since room and turn are shared by flows (``fair_room``), those of
+one namespace slow down no other's.
 
 A review whose values no policy needs is not charged. One that does not get its turn, or its room, while it can still be
 answered, is not read: each policy that needs its values fails with ``OVERLOADED``, and its failurePolicy applies.

@@ -1,6 +1,6 @@
 """The places in which the answers of unary calls are received: so many of the largest size at a time, of all workers.
 
-gRPC receives the message of a unary call as a whole, whoever waits for it: 40 answers of 38 MB took 2 GB at once. So
+gRPC receives the message of a unary call as a whole and at once: 40 answers of 38 MB took 2 GB together. So
 only a few open calls are made like that (``begin_direct``). The others are made as calls with a stream of one message,
 which is the same on the wire, but takes 50 to 100 us more. Their message is received when it is read; until then flow
 control keeps all but 64 KB of it at the worker.

@@ -63,7 +63,7 @@ def test_a_few_late_ones_wait_for_no_newer_one():
 
 
 def test_late_ones_are_judged_where_there_is_time():
-    """The queue is told that nothing else needs it."""
+    """Its caller says that nothing else needs it."""
     queue = backlog()
     assert [queue.pop(2.5, late=True).item for _ in range(2)] == ["new", 99]
 
