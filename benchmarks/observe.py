@@ -8,29 +8,31 @@ installed, as in the image, and without a provider. ``and all logged`` has a lin
 default, and is not held to the limit.
 
 Each gateway has a worker in a process of its own, and there is an OTLP receiver that reads and forgets. The API server
-sends no ``traceparent``: without traces the worker gets none, with them one for each review. Batches of spans go every
-second instead of every five, so that every window has one; that costs more, not less.
+sends no ``traceparent``: without traces the worker gets none, with them one for each review. Each
+gateway is loaded for a part of the time only, and exports all the time: that costs more, not less.
 
-A machine that others share is faster in one second than in the next. So a kind is measured in pairs of short windows,
-one of it and one of ``off``, right after each other, in alternating order; what counts is the median of the ratios of
-the pairs. CPU time is that of a process with all its threads, in nanoseconds.
+A machine that others share is faster in one second than in the next. So the gateways of all kinds run at once, and in
+each round every one of them is loaded for a fifth of a second, in an order that changes; gateways have one core,
+workers and the load another. What a kind has cost is all CPU time of its process in all rounds, in nanoseconds and with
+all its threads, also while another kind is loaded, when spans may go and files be written, divided by all its reviews.
+Two processes of one kind differ by some per cent, so all of them are started anew several times.
 
 A window cannot show microseconds. So what a review that is not sampled pays for traces is measured besides, part by
 part, in this process: the fastest of many short repeats.
 
-``off again`` is a second gateway with everything off. If its ratio is more than 3 % from 1, the machine is too noisy
-for a verdict on the others: exit code 2.
+``off again`` is a second gateway with everything off. If its ratio is more than 3 % from 1, or the 95 % interval of a
+ratio that is judged wider than 3 % to a side, the machine is too noisy for a verdict: exit code 2.
 
 Exit code 1: ``everything`` costs more than 10 % above ``off``, in the gateway or in gateway and worker together; or a
-review that is not sampled pays more than 3 µs. ``make bench-observe``; ``ARGS="--pairs 41"`` for steadier figures.
+review that is not sampled pays more than 3 µs. ``make bench-observe``; ``ARGS="--rounds 200"`` for steadier figures.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import random
 import ssl
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -38,7 +40,7 @@ import time
 import timeit
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +67,14 @@ MOST_RATIO = 1.10
 """Of ``everything`` to ``off``."""
 
 MOST_NOISE = 0.03
-"""Of ``off again`` to ``off``, from 1: a third of what ``everything`` may cost."""
+"""Of ``off again`` to ``off``, from 1, and of each end of an interval from its ratio: a third of what ``everything``
+may cost."""
+
+WARM_UP = 5
+"""Rounds that do not count, after each start."""
+
+RESAMPLED = 2_000
+"""How often the rounds are drawn again for the interval."""
 
 MOST_MICROSECONDS = 3.0
 """Of a review that is not sampled: 1 % of one with one policy."""
@@ -88,7 +97,10 @@ server.start()
 server.wait_for_termination()
 """
 
-ENVIRONMENT = {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_BSP_SCHEDULE_DELAY": "1000"}
+ENVIRONMENT = {
+    "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+    "PYTHONHASHSEED": "0",
+}
 
 TRACES = ("--traces-endpoint", "ENDPOINT", "--traces-sample-ratio")
 EVERYTHING = (
@@ -98,6 +110,7 @@ EVERYTHING = (
 )
 OFF, CONTROL, JUDGED = "off", "off again", "everything"
 KINDS = {
+    OFF: (),
     CONTROL: (),
     JUDGED: EVERYTHING,
     "traces, not sampled": (*TRACES, "0"),
@@ -109,27 +122,49 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Microseconds of CPU per review in one window."""
+    """Of one kind in one round, or in several: reviews, and seconds of CPU."""
 
+    reviews: int
     gateway: float
     worker: float
 
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.reviews + other.reviews, self.gateway + other.gateway, self.worker + other.worker)
+
     @property
-    def both(self) -> float:
-        """Of gateway and worker together."""
-        return self.gateway + self.worker
+    def gateway_us(self) -> float:
+        """Microseconds per review."""
+        return 1e6 * self.gateway / self.reviews
+
+    @property
+    def worker_us(self) -> float:
+        """Microseconds per review."""
+        return 1e6 * self.worker / self.reviews
+
+    @property
+    def both_us(self) -> float:
+        """Of gateway and worker together, per review."""
+        return self.gateway_us + self.worker_us
 
 
-Pair = tuple[Cost, Cost]
-"""Of ``off``, and of another kind right before or after it."""
+NOTHING = Cost(0, 0.0, 0.0)
+
+COLUMNS: dict[str, Callable[[Cost], float]] = {
+    "gateway": lambda cost: cost.gateway_us,
+    "gateway+worker": lambda cost: cost.both_us,
+}
+
+Rounds = list[dict[str, Cost]]
+"""By kind."""
 
 
 def main() -> None:
     """Run the benchmark, print it, and exit with 1 if a limit is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=1.0, help="length of one window (default 1)")
-    parser.add_argument("--pairs", type=int, default=21, help="of windows, for each kind (default 21)")
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="which (default all)")
+    parser.add_argument("--seconds", type=float, default=0.2, help="length of one window (default 0.2)")
+    parser.add_argument("--rounds", type=int, default=100, help="after each start (default 100)")
+    parser.add_argument("--starts", type=int, default=4, help="of all gateways (default 4)")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[CONTROL, JUDGED], help="which, besides off")
     parser.add_argument(
         "--load", default="validating, one policy", choices=[load.name for load in loads()], help="which reviews"
     )
@@ -138,18 +173,22 @@ def main() -> None:
     # First: nothing else of this benchmark runs meanwhile.
     parts = not_sampled()
     load = next(load for load in loads() if load.name == arguments.load)
-    pairs: dict[str, list[Pair]] = {}
-    with sink() as receiver, gateway(receiver, ()) as off:
-        for name in arguments.kinds:
-            print(f"\r{name:<30} {arguments.pairs} pairs ", end="", file=sys.stderr)
-            with gateway(receiver, KINDS[name]) as other:
-                pairs[name] = uvloop.run(measured(off, other, load, arguments.seconds, arguments.pairs))
+    rounds: Rounds = []
+    with sink() as receiver:
+        for start_number in range(arguments.starts):
+            progress = f"\rstart {start_number + 1} of {arguments.starts}, round "
+            with ExitStack() as stack:
+                running = {
+                    name: stack.enter_context(gateway(receiver, KINDS[name])) for name in (OFF, *arguments.kinds)
+                }
+                rounds += uvloop.run(measured(running, load, arguments.seconds, arguments.rounds, progress))
     print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
+    found = {name: compared(rounds, name) for name in arguments.kinds}
     if arguments.output == "json":
-        print(json.dumps(as_json(pairs, parts), indent=1))
+        print(json.dumps(as_json(rounds, found, parts), indent=1))
     else:
-        report(pairs, parts)
-    noisy, exceeded = [*_noise(pairs)], [*_above_ratio(pairs), *_above_microseconds(parts)]
+        report(rounds, found, parts)
+    noisy, exceeded = [*_noise(found)], [*_above_ratio(found), *_above_microseconds(parts)]
     for each in (*noisy, *exceeded):
         print(each, file=sys.stderr)
     sys.exit(2 if noisy else bool(exceeded))
@@ -189,7 +228,9 @@ def gateway(endpoint: str, flags: Sequence[str]) -> Iterator[Running]:
         (folder / "key").chmod(0o600)
         (folder / "recordings").mkdir()
         log = () if "--decision-log" in flags else ("--decision-log", "none")
-        process, port, context = start(folder, CONFIGURATION, WORKER, *log, *given, environment=ENVIRONMENT)
+        process, port, context = start(
+            folder, CONFIGURATION, WORKER, *log, *given, "--max-connection-age", "0", environment=ENVIRONMENT
+        )
         try:
             yield Running(process.pid, port, context)
         finally:
@@ -197,37 +238,59 @@ def gateway(endpoint: str, flags: Sequence[str]) -> Iterator[Running]:
             process.wait(30)
 
 
-async def measured(off: Running, other: Running, load: Load, seconds: float, number: int) -> list[Pair]:
-    """Pairs of windows, after one that warms both up."""
-    pairs = []
-    for index in range(-1, number):
-        if index % 2:
-            later = await window(other, load, seconds)
-            pairs.append((await window(off, load, seconds), later))
-        else:
-            pairs.append((await window(off, load, seconds), await window(other, load, seconds)))
-    return pairs[1:]
+async def measured(
+    running: dict[str, Running], load: Load, seconds: float, number: int, progress: str
+) -> list[dict[str, Cost]]:
+    """So many rounds, after some that warm up."""
+    workers = {name: children(each.pid)[0] for name, each in running.items()}
+    for name, each in running.items():
+        pin(each.pid, 0)
+        pin(workers[name], -1)
+    os.sched_setaffinity(0, {CORES[-1]})
+    connections = {
+        name: [await asyncio.open_connection("127.0.0.1", each.port, ssl=each.context) for _ in range(CONNECTIONS)]
+        for name, each in running.items()
+    }
+    order, rounds = list(running), []
+    seen = {name: (cpu_seconds(each.pid), cpu_seconds(workers[name])) for name, each in running.items()}
+    for index in range(WARM_UP + number):
+        print(f"{progress}{index + 1} ", end="", file=sys.stderr)
+        random.shuffle(order)
+        reviews = {name: await window(connections[name], load, seconds) for name in order}
+        now = {name: (cpu_seconds(each.pid), cpu_seconds(workers[name])) for name, each in running.items()}
+        rounds.append(
+            {name: Cost(reviews[name], now[name][0] - seen[name][0], now[name][1] - seen[name][1]) for name in running}
+        )
+        seen = now
+    for pairs in connections.values():
+        for _, writer in pairs:
+            writer.close()
+    os.sched_setaffinity(0, CORES)  # the next gateways start with all of them
+    return rounds[WARM_UP:]
 
 
-async def window(running: Running, load: Load, seconds: float) -> Cost:
-    """Put the load on a gateway for some seconds, over connections that are open before."""
-    pairs = [await asyncio.open_connection("127.0.0.1", running.port, ssl=running.context) for _ in range(CONNECTIONS)]
+async def window(pairs: Sequence[tuple[asyncio.StreamReader, asyncio.StreamWriter]], load: Load, seconds: float) -> int:
+    """Put the load on a gateway for some seconds; how many reviews were answered."""
     head = (
         f"POST {load.path}?timeout=10s HTTP/1.1\r\nHost: gateway.svc:443\r\nUser-Agent: kube-apiserver-admission\r\n"
         f"Content-Length: {len(load.body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
         "Accept-Encoding: gzip\r\n\r\n"
     )
-    message, worker = head.encode() + load.body, children(running.pid)[0]
+    message = head.encode() + load.body
     answered: list[float] = []
-    before, worker_before = cpu_seconds(running.pid), cpu_seconds(worker)
     until = time.monotonic() + seconds
     await asyncio.gather(*(send(*pair, message, load.expected, until, answered) for pair in pairs))
-    after, worker_after = cpu_seconds(running.pid), cpu_seconds(worker)
-    for _, writer in pairs:
-        writer.close()
     assert answered, "no review was answered in a window: make it longer, or the machine quieter"
-    each = 1e6 / len(answered)
-    return Cost(each * (after - before), each * (worker_after - worker_before))
+    return len(answered)
+
+
+def pin(pid: int, index: int) -> None:
+    """Let all threads of a process run on one core only, counted in those that this process may use at the start."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(task.name), {CORES[index]})
+
+
+CORES = sorted(os.sched_getaffinity(0))
 
 
 def cpu_seconds(pid: int) -> float:
@@ -316,64 +379,82 @@ def message(trace: TraceContext) -> Callable[[], object]:
 # ------------------------------------------------------------------------------------------------------ the report
 
 
-def ratios(pairs: Sequence[Pair]) -> dict[str, float]:
-    """The medians over the pairs, of the gateway, and of gateway and worker."""
-    return {
-        "gateway": statistics.median(other.gateway / off.gateway for off, other in pairs),
-        "gateway+worker": statistics.median(other.both / off.both for off, other in pairs),
-    }
+@dataclass(frozen=True)
+class Ratio:
+    """Of the cost of a kind to that of ``off``, with the 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f}-{self.high:.3f})"
 
 
-def as_json(pairs: dict[str, list[Pair]], parts: dict[str, float]) -> dict[str, object]:
-    """The document: medians, and ratios of each pair."""
+def compared(rounds: Rounds, name: str) -> dict[str, Ratio]:
+    """The ratios of a kind, by column. The interval is that of the bootstrap: rounds drawn again, with replacement."""
+    drawn = random.Random(7)  # noqa: S311 - statistics
+    again = [_ratios(drawn.choices(rounds, k=len(rounds)), name) for _ in range(RESAMPLED)]
+    found = {}
+    for column, value in _ratios(rounds, name).items():
+        ordered = sorted(each[column] for each in again)
+        found[column] = Ratio(value, ordered[RESAMPLED // 40], ordered[-RESAMPLED // 40])
+    return found
+
+
+def _ratios(rounds: Sequence[dict[str, Cost]], name: str) -> dict[str, float]:
+    kind, off = summed(rounds, name), summed(rounds, OFF)
+    return {column: of(kind) / of(off) for column, of in COLUMNS.items()}
+
+
+def summed(rounds: Sequence[dict[str, Cost]], name: str) -> Cost:
+    """What a kind has cost in all of the rounds."""
+    return sum((each[name] for each in rounds), NOTHING)
+
+
+def as_json(rounds: Rounds, found: dict[str, dict[str, Ratio]], parts: dict[str, float]) -> dict[str, object]:
+    """The document: sums, ratios with their intervals."""
+    costs = {name: summed(rounds, name) for name in rounds[0]}
     return {
         "kinds": {
             name: {
-                "ratio": ratios(found),
-                "gateway_cpu_us": statistics.median(other.gateway for _, other in found),
-                "worker_cpu_us": statistics.median(other.worker for _, other in found),
-                "off_gateway_cpu_us": statistics.median(off.gateway for off, _ in found),
-                "off_worker_cpu_us": statistics.median(off.worker for off, _ in found),
-                "ratios_gateway": [round(other.gateway / off.gateway, 4) for off, other in found],
-                "ratios_gateway_and_worker": [round(other.both / off.both, 4) for off, other in found],
+                "reviews": cost.reviews,
+                "gateway_cpu_us": cost.gateway_us,
+                "worker_cpu_us": cost.worker_us,
+                "ratio": {column: vars(ratio) for column, ratio in found.get(name, {}).items()},
             }
-            for name, found in pairs.items()
+            for name, cost in costs.items()
         },
         "not_sampled_us": parts,
     }
 
 
-def report(pairs: dict[str, list[Pair]], parts: dict[str, float]) -> None:
+def report(rounds: Rounds, found: dict[str, dict[str, Ratio]], parts: dict[str, float]) -> None:
     """As text."""
-    number = len(next(iter(pairs.values())))
-    print(f"CPU per review: ratio to {OFF!r}, median of {number} pairs (quartiles); medians in microseconds")
-    print(f"{'':<28} {'gateway':>18} {'gateway+worker':>20} {'gateway':>16} {'worker':>13}")
-    for name, found in pairs.items():
-        gateways = _spread([other.gateway / off.gateway for off, other in found])
-        both = _spread([other.both / off.both for off, other in found])
-        cpu = "/".join(f"{statistics.median(each.gateway for each in kind):.0f}" for kind in zip(*found, strict=True))
-        work = "/".join(f"{statistics.median(each.worker for each in kind):.0f}" for kind in zip(*found, strict=True))
-        print(f"{name + ' / ' + OFF:<28} {gateways:>18} {both:>20} {cpu:>13} µs {work:>10} µs")
+    print(f"CPU per review: microseconds, and ratio to {OFF!r} (95 % interval); {len(rounds)} rounds")
+    print(f"{'':<28} {'gateway':>8} {'ratio':>22} {'with worker':>12} {'ratio':>22} {'reviews':>9}")
+    for name in rounds[0]:
+        cost, ratios = summed(rounds, name), found.get(name, {})
+        gateways, both = (str(ratios.get(column, "")) for column in COLUMNS)
+        print(f"{name:<28} {cost.gateway_us:>8.1f} {gateways:>22} {cost.both_us:>12.1f} {both:>22} {cost.reviews:>9}")
     print("what a review that is not sampled pays for traces; the fastest of many repeats")
     for name, micro in parts.items():
         print(f"{name:<28} {micro:>15.2f} µs")
 
 
-def _spread(values: list[float]) -> str:
-    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
-    return f"{middle:.3f} ({low:.2f}-{high:.2f})"
+def _noise(found: dict[str, dict[str, Ratio]]) -> Iterator[str]:
+    for column, ratio in found.get(CONTROL, {}).items():
+        if abs(ratio.value - 1) > MOST_NOISE:
+            yield f"{column}: {CONTROL} costs {ratio} times as much as {OFF}; no verdict, the machine is too noisy"
+    for column, ratio in found.get(JUDGED, {}).items():
+        if max(ratio.high - ratio.value, ratio.value - ratio.low) > MOST_NOISE:
+            yield f"{column}: {JUDGED} has too wide an interval, {ratio}; no verdict: more rounds, or a quieter machine"
 
 
-def _noise(pairs: dict[str, list[Pair]]) -> Iterator[str]:
-    for column, ratio in ratios(pairs[CONTROL]).items() if CONTROL in pairs else ():
-        if abs(ratio - 1) > MOST_NOISE:
-            yield f"{column}: {CONTROL} costs {ratio:.3f} times as much as {OFF}; no verdict, the machine is too noisy"
-
-
-def _above_ratio(pairs: dict[str, list[Pair]]) -> Iterator[str]:
-    for column, ratio in ratios(pairs[JUDGED]).items() if JUDGED in pairs else ():
-        if ratio > MOST_RATIO:
-            yield f"{column}: {JUDGED} costs {ratio:.3f} times as much as {OFF}, the limit is {MOST_RATIO}"
+def _above_ratio(found: dict[str, dict[str, Ratio]]) -> Iterator[str]:
+    for column, ratio in found.get(JUDGED, {}).items():
+        if ratio.value > MOST_RATIO:
+            yield f"{column}: {JUDGED} costs {ratio} times as much as {OFF}, the limit is {MOST_RATIO}"
 
 
 def _above_microseconds(parts: dict[str, float]) -> Iterator[str]:

@@ -351,7 +351,7 @@ class Gateway:
             await self._tracer.stop()
         if self._services is not None:
             await self._services.stop()
-        await asyncio.to_thread(self._outputs.stop)
+        await self._outputs.stop()
         await self.admin.stop()
 
     # -------------------------------------------------------------------------------------------------- state

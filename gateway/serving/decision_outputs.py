@@ -4,6 +4,7 @@ The lines about reviews that were let pass unjudged are in the decision log, wha
 on standard error, one write for each, so that they do not mix with the process's own lines.
 """
 
+import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -45,6 +46,7 @@ class DecisionOutputs:
     def __init__(self, settings: Settings, events: Events) -> None:
         self._events = events
         self._writers: list[BackgroundWriter] = []
+        self._recorder: Recorder | None = None
         self.observers: list[DecisionObserver] = []
         if settings.decision_log != NONE:
             writer = self._writer(DECISION_LOG, _sink(settings.decision_log, shared=settings.processes > 1))
@@ -54,7 +56,8 @@ class DecisionOutputs:
         self.observers.append(UnjudgedLog(writer))
         if settings.recording_dir is not None and settings.recording_sample_ratio:
             writer = self._writer(RECORDINGS, _segments(settings.recording_dir, settings.recording_key_file))
-            self.observers.append(Recorder(writer, settings.recording_sample_ratio))
+            self._recorder = Recorder(writer, settings.recording_sample_ratio)
+            self.observers.append(self._recorder)
 
     def _writer(self, output: str, sink: Sink, *, batch_bytes: int = BATCH_BYTES) -> BackgroundWriter:
         writer = BackgroundWriter(
@@ -70,10 +73,12 @@ class DecisionOutputs:
         for writer in self._writers:
             writer.start()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Write what waits, as long as that takes no longer than a writer's ``STOP_SECONDS``."""
+        if self._recorder is not None:
+            self._recorder.flush()
         for writer in self._writers:
-            writer.stop()
+            await asyncio.to_thread(writer.stop)
 
 
 def _sink(destination: str, *, shared: bool) -> Sink:

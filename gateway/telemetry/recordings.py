@@ -17,7 +17,6 @@ Not replayable are the reviews of Secrets, unless no policy received their value
 change of it could not be applied.
 """
 
-import asyncio
 import random
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -35,6 +34,7 @@ from gateway.scopes.pointer import Pointer, array_index, parse_pointer
 from gateway.scopes.pointer_set import ANY
 from gateway.scopes.projection import NOTHING
 from gateway.telemetry.background_writer import BackgroundWriter
+from gateway.telemetry.decision_batch import LARGE_BYTES, DecisionBatch, review_bytes
 from gateway.telemetry.decision_document import decision_document, encoded
 from gateway.telemetry.labels import Drop
 from gateway.telemetry.masking import HIDDEN
@@ -42,7 +42,7 @@ from gateway.telemetry.redaction import OLD_OBJECT, Redaction
 
 _LOG: Final = structlog.get_logger(__name__)
 
-REVIEW_BYTES: Final = 262_144
+REVIEW_BYTES: Final = LARGE_BYTES
 """The largest review that is recorded: to decode and encode a part of it takes some 5 ms of the event loop, for which
 other reviews wait; most objects have a tenth of it."""
 
@@ -66,19 +66,24 @@ class Recorder:
         self._writer = writer
         self._ratio = ratio
         self._draw = draw
+        self._batch = DecisionBatch(self._write)
 
     def decided(self, decision: Decision) -> None:
-        """Record this review when its answer has left, if it is one of the sample; in the event loop. Not one that its
-        policies have not decided: there is nothing to compare others with.
+        """Record this review soon, if it is one of the sample; in the event loop. Not one that its policies have not
+        decided: there is nothing to compare others with.
         """
         if self._draw() >= self._ratio or decision.reason is not None or decision.outcome is Outcome.CANCELED:
             return
-        if sum(memoryview(text).nbytes for text in decision.request.members.values()) > REVIEW_BYTES:
+        if review_bytes(decision) > REVIEW_BYTES:
             self._writer.drop(Drop.TOO_LARGE)
         elif self._writer.full:
             self._writer.drop(Drop.FULL, error="too many recordings wait to be written")
         else:
-            asyncio.get_running_loop().call_soon(self._write, decision)
+            self._batch.add(decision)
+
+    def flush(self) -> None:
+        """Record those that wait; in the event loop."""
+        self._batch.flush()
 
     def _write(self, decision: Decision) -> None:
         try:

@@ -1,6 +1,5 @@
 """Recordings: a sample of the reviews, as far as policies received them, from which the same verdicts come out."""
 
-import asyncio
 import json
 
 import pytest
@@ -151,7 +150,7 @@ async def test_a_sample_is_recorded():
         recorder = Recorder(writer, 0.5, draw=lambda: next(draws))
         for each in (decision, decision, decision, decision, large):
             recorder.decided(each)
-        await asyncio.sleep(0)
+        recorder.flush()
     assert len(sink.records) == 3  # and "closed"
     assert drops == {Drop.TOO_LARGE: 1}
 
@@ -163,7 +162,7 @@ async def test_what_no_policy_decided_is_not_recorded():
         recorder = Recorder(writer, 1.0)
         recorder.decided(canceled([policy("p")]))
         recorder.decided(internal(decide([policy("p")], {"p": Allow()})[0]))
-        await asyncio.sleep(0)
+        recorder.flush()
     assert (sink.records, drops) == (["closed"], {})
 
 
@@ -174,6 +173,7 @@ async def test_a_full_writer_and_an_error_cost_a_recording_only(monkeypatch):
     full = BackgroundWriter(Collected(), lambda *drop: drops.append(drop), records=0)
     Recorder(full, 1.0).decided(decision)
     monkeypatch.setattr("gateway.telemetry.recordings.recording", lambda _: 1 / 0)
-    Recorder(BackgroundWriter(Collected(), lambda *drop: drops.append(drop)), 1.0).decided(decision)
-    await asyncio.sleep(0)
+    recorder = Recorder(BackgroundWriter(Collected(), lambda *drop: drops.append(drop)), 1.0)
+    recorder.decided(decision)
+    recorder.flush()
     assert drops == [(Drop.FULL, 1), (Drop.INTERNAL, 1)]

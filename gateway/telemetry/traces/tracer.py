@@ -1,11 +1,12 @@
 """Traces of the reviews of one gateway: begins them, and passes the spans of those that count to the export.
 
-The spans are made from the Decision, after the review, and only if they are exported. Before that a trace costs two
-numbers and the header for the workers.
+The spans are made from the Decision, some time after the review, and only if they are exported. Before that a trace
+costs two numbers and the header for the workers.
 """
 
 from gateway.engine.decision import Decision
 from gateway.engine.trace_context import Parent, TraceContext
+from gateway.telemetry.decision_batch import DecisionBatch
 from gateway.telemetry.events import Events
 from gateway.telemetry.traces.decision_spans import decision_spans
 from gateway.telemetry.traces.export import SpanExport, span_counter
@@ -26,6 +27,7 @@ class ReviewTracer:
     def __init__(self, settings: TraceSettings, events: Events) -> None:
         self._sampler = settings.sampler
         self._export = SpanExport(settings, SERVICE, span_counter(events))
+        self._batch = DecisionBatch(lambda decision: self._export.put(decision_spans(decision)))
 
     def begin(self, parent: Parent | None) -> TraceContext:
         """The trace of a review."""
@@ -34,7 +36,7 @@ class ReviewTracer:
     def decided(self, decision: Decision) -> None:
         """Export the spans of a decision, if they count."""
         if decision.is_traced:
-            self._export.put(decision_spans(decision))
+            self._batch.add(decision)
 
     def start(self) -> None:
         """Begin to export, in the running loop."""
@@ -42,4 +44,5 @@ class ReviewTracer:
 
     async def stop(self) -> None:
         """Export what waits, for a bounded time."""
+        self._batch.flush()
         await self._export.stop()

@@ -1,8 +1,7 @@
 """The probe policies of the conformance kit, served only with ``--conformance``.
 
 Every SDK has the same ones; workers/README.md specifies them. Do not use them in production: one floods, one raises,
-one
-returns its document.
+one returns its document.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ from admission_worker.errors import SettingsError, SettingsWarning
 from admission_worker.policies import Function, Phase, Policy, style_of
 from admission_worker.request import Request
 from admission_worker.settings import NoSettings, SettingsType, Validate
-from admission_worker.tracing import current_traceparent
+from admission_worker.tracing import current
 
 REMEMBERED: Final = 1000
 """The number of tokens of cancelled sleeps that are kept, the latest."""
@@ -177,7 +176,7 @@ def _misuse(_: Request) -> Answer | None:
 
 
 def _echo(request: Request) -> Answer | None:
-    annotations = {"uid": request.uid, "traceparent": current_traceparent()}
+    annotations = {"uid": request.uid, "traceparent": current().traceparent}
     return deny(request.raw.decode(), code=422, audit_annotations=annotations)
 
 

@@ -7,6 +7,7 @@ SDK uses only the API; the author sets up an exporter.
 ====================================  ================================================================
 a call                                the current span
 ====================================  ================================================================
+OpenTelemetry is not imported         none; ``current`` has the gateway's context
 no exporter, no ``traceparent``       none
 no exporter                           the gateway's
 the gateway has not sampled it, and   the gateway's; with "always_on" and other samplers that ignore
@@ -15,11 +16,10 @@ OpenTelemetry's do by default
 else                                  the policy's
 ====================================  ================================================================
 
-The policy's span would not be recorded in the first three, and costs more than a plain function.
-
-The import takes as long as a tenth of the worker's start. So it waits for the first call that may be traced: one with a
-``traceparent``, or any call after the author has imported OpenTelemetry or named a provider in its environment
-variable.
+The policy's span would not be recorded in the first four, and costs more than a plain function. Even the gateway's as
+the current one costs a tenth of a short call, and only OpenTelemetry can ask for it. So it is there for calls after the
+author, or a library that the author uses, has imported OpenTelemetry, or has named a provider in its environment
+variable; the import takes as long as a tenth of the worker's start.
 
 The span has the verdict, but not a policy's exception, whose text may have secrets; that is in the worker's log.
 """
@@ -90,7 +90,7 @@ class TraceContext(NamedTuple):
 NO_TRACE: Final = TraceContext()
 
 _sent: Final = ContextVar("_sent", default=NO_TRACE)
-"""What the gateway has sent with the call that runs in this context, without OpenTelemetry."""
+"""What the gateway has sent with the call that runs in this context, if no span of OpenTelemetry's says it."""
 
 
 class Verdict:
@@ -154,9 +154,11 @@ def span(policy: str, uid: str, sent: TraceContext = NO_TRACE) -> AbstractContex
         uid: the AdmissionRequest's.
         sent: by the gateway. What cannot be read is ignored, as W3C requires.
     """
+    if (_API not in sys.modules and _PROVIDER not in os.environ) or _api() is None:
+        return _Untraced(sent)
     provider = _provider_set_up()
     if provider is None:
-        return _Inherited(sent) if sent.traceparent and _api() is not None else _Untraced(sent)
+        return _Inherited(sent) if sent.traceparent else _Untraced(sent)
     if _NOT_SAMPLED(sent.traceparent) and _follows_parent(getattr(provider, "sampler", None)):
         return _Inherited(sent)
     return _recorded(policy, uid, sent)
@@ -180,17 +182,11 @@ def _recorded(policy: str, uid: str, sent: TraceContext) -> Iterator[Verdict]:
 
 
 def current() -> TraceContext:
-    """The caller's current trace context; without OpenTelemetry, the gateway's."""
-    if _api() is None:
-        return _sent.get()
+    """The caller's current trace context; without a span of OpenTelemetry's, what the gateway has sent."""
     carrier: dict[str, str] = {}
-    _propagator().inject(carrier)
-    return TraceContext(*(carrier.get(name, "") for name in HEADERS))
-
-
-def current_traceparent() -> str:
-    """The ``traceparent`` of the current span; ``""`` without one, or without OpenTelemetry."""
-    return "" if _api() is None else current().traceparent
+    if _API in sys.modules and _api() is not None:
+        _propagator().inject(carrier)
+    return TraceContext(*(carrier.get(name, "") for name in HEADERS)) if carrier else _sent.get()
 
 
 def add_metadata(call: worker_pb2.PolicyCall, metadata: Sequence[tuple[str, str | bytes]] | None) -> None:
@@ -206,11 +202,7 @@ def sent_with(call: worker_pb2.PolicyCall) -> TraceContext:
 
 def _provider_set_up() -> Any:
     """What records spans; None: until a provider is set, OpenTelemetry has a proxy."""
-    if _API not in sys.modules and _PROVIDER not in os.environ:
-        return None
     trace = _api()
-    if trace is None:
-        return None
     provider = trace.get_tracer_provider()
     return None if isinstance(provider, trace.ProxyTracerProvider) else provider
 
