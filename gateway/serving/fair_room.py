@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
-from gateway.serving.fair_queue import FairQueue, Waiting
+from gateway.fair_queue import FairQueue, Waiting
 from gateway.serving.in_flight_shares import Flow, InFlightShares
 
 _TARGET_SECONDS: Final = 1.0

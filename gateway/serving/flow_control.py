@@ -21,8 +21,8 @@ from time import monotonic
 from typing import Final
 
 from gateway.engine.verdicts import Failure
+from gateway.fair_queue import FairQueue, Waiting
 from gateway.reasons import Reason
-from gateway.serving.fair_queue import FairQueue, Waiting
 from gateway.serving.in_flight_shares import Flow, InFlightShares
 from gateway.serving.limits import Limits
 from gateway.telemetry.events import Events

@@ -118,7 +118,8 @@ class WorkerEvent(StrEnum):
     """A call was rejected: no endpoint answers, and too many calls wait (``worker_circuit_in_flight``)."""
 
     IN_FLIGHT = "in_flight"
-    """A call was rejected: too many are open, of all or of one policy in one namespace (``worker_in_flight``)."""
+    """A call was rejected after a wait: too many are open, of all or of one policy in one namespace
+    (``worker_in_flight``)."""
 
     BACKLOG = "backlog"
     """A call was rejected: too many bytes wait to be written (``worker_backlog_bytes``)."""
@@ -169,6 +170,7 @@ _ALWAYS: Final = (
     WorkerEvent.DISCONNECTED,
     WorkerEvent.ANSWER_CUT,
     WorkerEvent.ANSWER_BYTES,
+    WorkerEvent.IN_FLIGHT,
 )
 
 GRPC_EVENTS: Final = (
@@ -181,18 +183,16 @@ GRPC_EVENTS: Final = (
     WorkerEvent.CIRCUIT_CLOSED,
     WorkerEvent.CIRCUIT_PROBE,
     WorkerEvent.CIRCUIT_IN_FLIGHT,
-    WorkerEvent.IN_FLIGHT,
     WorkerEvent.BACKLOG,
 )
 """The events of a gRPC worker."""
 
-WEBHOOK_EVENTS: Final = (*_ALWAYS, WorkerEvent.RETRY, WorkerEvent.IN_FLIGHT, WorkerEvent.BACKLOG)
+WEBHOOK_EVENTS: Final = (*_ALWAYS, WorkerEvent.RETRY, WorkerEvent.BACKLOG)
 """The events of a webhook."""
 
 QUEUE_EVENTS: Final = (
     *_ALWAYS,
     WorkerEvent.UNSOLICITED,
-    WorkerEvent.IN_FLIGHT,
     WorkerEvent.QUEUE_LENGTH,
     WorkerEvent.QUEUE_BYTES,
     WorkerEvent.QUEUE_OPEN_BYTES,

@@ -1,4 +1,5 @@
-"""Measures the calls of one worker, the same for all transports: how many are open, how they end, how long they take.
+"""Bounds and measures the calls of one worker, the same for all transports: how many are open, how they end, how long
+they take.
 
 A call ends with its answer; a failure of the transport is one too. If no review waits any more, the call is cancelled:
 at its deadline, then it counts as a failure, which took all of its time, or before.
@@ -36,7 +37,10 @@ from gateway.telemetry.table import (
     WORKER_CALLS_IN_FLIGHT,
 )
 from gateway.transports.answer_bounds import AnswerBounds
+from gateway.transports.call_limit import CallLimit
 from gateway.transports.descriptions import Description
+from gateway.transports.in_flight import tenant_of
+from gateway.transports.limits import TransportLimits
 from gateway.transports.worker_channel import Answered, WorkerChannel
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -52,7 +56,7 @@ def _nothing() -> None:
 
 
 class CallMeter:
-    """Calls a worker, and measures the calls.
+    """Calls a worker, and bounds and measures the calls.
 
     Args:
         channel: to the worker.
@@ -60,6 +64,7 @@ class CallMeter:
         events: receives what is measured.
         word: the verdict of an answer, for the metric.
         bounds: of the answers of all workers; None: answers are passed on as they are.
+        limits: how many calls may be open; None: the defaults.
     """
 
     def __init__(
@@ -69,10 +74,12 @@ class CallMeter:
         events: Events,
         word: Callable[[Answer], str] = lambda answer: ANSWER_WORDS[type(answer)],
         bounds: AnswerBounds | None = None,
+        limits: TransportLimits | None = None,
     ) -> None:
         self.bounds = bounds
         labels = channel.name, transport
         self._channel = channel
+        self._limit = CallLimit(channel.name, limits or TransportLimits(), events)
         self._events = events
         self._word = word
         # Not looked up for each call: that took longer than all else here.
@@ -90,15 +97,29 @@ class CallMeter:
     ) -> Callable[[], object]:
         """See WorkerChannel. ``of_policy``: whether the policy itself is called, and not its shadow."""
         metered = _MeteredCall(self, call, answered, of_policy)
-        metered.stop = self._channel.call(call, metered.answered, fits)
+        metered.has_place = self._limit.take(metered.tenant)
+        if metered.has_place:
+            metered.stop = self._channel.call(call, metered.answered, fits)
+        else:
+            metered.stop = self._limit.wait(
+                call, lambda: self._send(metered, fits), lambda failure: metered.answered(call, failure)
+            )
         self._in_flight.value += 1
         return metered.cancel
+
+    def _send(self, metered: "_MeteredCall", fits: frozenset[Description] | None) -> None:
+        """Send a call that has waited, and has its place now."""
+        metered.has_place = True
+        metered.stop = self._channel.call(metered.call, metered.answered, fits)
 
     def ended(self, metered: "_MeteredCall", answer: Answer | None) -> None:
         """A call has ended: by an answer, or, without one, because it was cancelled."""
         now = monotonic()
         call = metered.call
         self._in_flight.value -= 1
+        if metered.has_place:
+            goes_on = answer is None and not call.cancellable  # it has side effects
+            self._limit.give_back(metered.tenant, call.deadline - now if goes_on else 0.0)
         if answer is not None:
             self._results[self._word(answer)].value += 1
             if isinstance(answer, Failure) and answer.reason not in _OF_THE_WORKER:
@@ -117,10 +138,22 @@ class CallMeter:
 
 
 class _MeteredCall:
-    """One call. ``stop`` cancels it at the worker."""
+    """One call. ``stop`` cancels it at the worker, or ends its wait for a place."""
 
-    __slots__ = ("__weakref__", "_answered", "_is_open", "_meter", "call", "of_policy", "started", "stop")
+    __slots__ = (
+        "__weakref__",
+        "_answered",
+        "_is_open",
+        "_meter",
+        "call",
+        "has_place",
+        "of_policy",
+        "started",
+        "stop",
+        "tenant",
+    )
 
+    has_place: bool
     stop: Callable[[], object]
 
     def __init__(self, meter: CallMeter, call: PolicyCall, answered: Answered, of_policy: bool) -> None:  # noqa: FBT001
@@ -128,6 +161,7 @@ class _MeteredCall:
         self._answered = answered
         self._is_open = True
         self.call = call
+        self.tenant = tenant_of(call)
         self.of_policy = of_policy
         self.started = monotonic()
 

@@ -36,10 +36,15 @@ class InFlight:
         free = self.limit - self.open
         return free > 0 and self._by_tenant.get(tenant, 0) <= free
 
-    def add(self, tenant: Tenant) -> None:
-        """A call is open, whether there was room or not."""
+    def take(self, tenant: Tenant) -> bool:
+        """Count one more open call, until ``remove``. False: there is no room for it."""
+        # Each call comes here: without has_room, which says the same.
+        taken, free = self._by_tenant.get(tenant, 0), self.limit - self.open
+        if free <= 0 or taken > free:
+            return False
         self.open += 1
-        self._by_tenant[tenant] = self._by_tenant.get(tenant, 0) + 1
+        self._by_tenant[tenant] = taken + 1
+        return True
 
     def remove(self, tenant: Tenant) -> None:
         """An open call has ended."""

@@ -50,10 +50,15 @@ class TransportLimits(Bounds):
     version. Pulling an image and passing a probe take some 30 s; this is twice that."""
 
     worker_in_flight: int = tunable(1000, "Open calls of one worker.")
-    """The maximum number of open calls to one worker; further calls fail at once (``OVERLOADED``). By Little's law, a
+    """The maximum number of open calls to one worker; further calls wait (``worker_wait_seconds``). By Little's law, a
     process that makes 2,000 calls a second of 100 ms each has 200 open; a worker with five times as many has stopped
     answering. One policy in one namespace may have as many as are free: 500 of 1,000 if it is alone, so that its slow
     objects leave room for other policies and namespaces."""
+
+    worker_wait_seconds: float = 2.0
+    """How long a call waits until it may be open (``worker_in_flight``), unless half of its time is less; then it fails
+    (``OVERLOADED``). As long as a review waits to begin (``wait_seconds``): a burst is judged, and a worker that has
+    stopped answering leaves nothing waiting for long."""
 
     worker_backlog_bytes: int = budgeted(8, "Bytes of documents held for one worker.")
     """The maximum number of bytes held for one worker on all its connections: data that waits to be written to streams,

@@ -146,7 +146,7 @@ class WorkerPool:
         if worker.grpc is not None:
             return self._create_grpc(worker, worker.grpc, key)
         connection = self._create_channel(worker)
-        meter = CallMeter(connection, _transport(worker), self._events, bounds=self._bounds)
+        meter = CallMeter(connection, _transport(worker), self._events, bounds=self._bounds, limits=self._limits)
         return PooledWorker(key=key, connection=connection, meter=meter, supervisor=None, socket=None)
 
     def _create_channel(self, worker: Worker) -> WorkerChannel:
@@ -193,7 +193,7 @@ class WorkerPool:
         )
         if supervisor is not None:
             supervisor.start()
-        meter = CallMeter(connection, Transport.GRPC, self._events, bounds=self._bounds)
+        meter = CallMeter(connection, Transport.GRPC, self._events, bounds=self._bounds, limits=self._limits)
         return PooledWorker(key=key, connection=connection, meter=meter, supervisor=supervisor, socket=socket)
 
     def _socket(self) -> Path:

@@ -13,8 +13,9 @@ def taken(in_flight, tenant):
     """How many calls a tenant can open."""
     count = 0
     while in_flight.has_room(tenant):
-        in_flight.add(tenant)
+        assert in_flight.take(tenant)
         count += 1
+    assert not in_flight.take(tenant)
     return count
 
 
@@ -53,8 +54,7 @@ def test_greed_never_takes_the_last_place_from_who_has_none(steps, limit):
     """After any number of calls of up to four tenants, one that has no call open can open one."""
     in_flight, opened = InFlight(limit), []
     for tenant, is_new in steps:
-        if is_new and in_flight.has_room(tenant):
-            in_flight.add(tenant)
+        if is_new and in_flight.take(tenant):
             opened.append(tenant)
         elif not is_new and tenant in opened:
             opened.remove(tenant)

@@ -4,11 +4,18 @@ import asyncio
 
 import pytest
 
+from gateway.documents.documents import Document
+from gateway.engine.policy_call import PolicyCall
+from gateway.engine.verdicts import Allow
 from gateway.serving.flow_control import FlowControl
 from gateway.serving.in_flight_shares import Flow
 from gateway.serving.limits import Limits
 from gateway.telemetry.events import NoEvents
+from gateway.telemetry.labels import Transport
+from gateway.transports.call_meter import CallMeter
+from gateway.transports.limits import TransportLimits
 from tests.virtual.loop import VirtualLoop, clocks
+from tests.world import policy
 
 JUDGED_SECONDS, REFUSED_SECONDS = 0.00035, 0.0003
 """What a review costs the loop, and a refusal, which is HTTP and TLS too: measured."""
@@ -21,13 +28,13 @@ SECONDS = 6
 class Crowd:
     """Clients that send their next review as soon as they have the answer to the last one."""
 
-    def __init__(self, loop, flows, budget):
-        self.loop, self.flows, self.budget = loop, flows, budget
+    def __init__(self, loop, flows, budget, namespaces=7):
+        self.loop, self.flows, self.budget, self.namespaces = loop, flows, budget, namespaces
         self.judged, self.refused = [], []
         self.is_over = False
 
     async def client(self, number):
-        flow = Flow("server", f"namespace-{number % 7}", "entry")
+        flow = Flow("server", f"namespace-{number % self.namespaces}", "entry")
         while not self.is_over:
             await self.review(flow, self.loop.time())
 
@@ -113,3 +120,71 @@ def test_a_loop_that_stood_still_costs_a_small_flow_nothing_more(loop):
     assert all(each.done() for each in tasks)
     assert innocent.refused == []
     assert max(answered - started for started, answered in innocent.judged) < 0.6
+
+
+class SlowWorker:
+    """A channel to a worker with a core of its own, which takes 2 ms for each call, one after the other."""
+
+    name = "slow"
+
+    def __init__(self, loop):
+        self.loop = loop
+        self.free_at = loop.time()
+
+    def call(self, call, answered, fits=None):
+        del fits
+        self.free_at = max(self.free_at, self.loop.time()) + WORKER_SECONDS
+        return self.loop.call_at(self.free_at, answered, call, Allow()).cancel
+
+
+class CrowdOfCalls(Crowd):
+    """Clients whose reviews one slow worker judges."""
+
+    def __init__(self, loop, flows, budget, limits, namespaces):
+        super().__init__(loop, flows, budget, namespaces)
+        self.meter = CallMeter(SlowWorker(loop), Transport.GRPC, NoEvents(), limits=limits)
+        self.policy, self.document = policy("one"), Document(content=b"{}", digest=b"")
+
+    async def review(self, flow, started):
+        ends = started + self.budget
+        overloaded = None
+        if not self.flows.begin(flow, ends):
+            overloaded = await self.flows.turn(flow, 1.0, started, ends)
+        self.loop.spend(REFUSED_SECONDS if overloaded else JUDGED_SECONDS)
+        answer = overloaded
+        if overloaded is None:
+            answer = await self.answer(flow, ends)
+            self.flows.end(flow)
+        (self.judged if answer == Allow() else self.refused).append((started, self.loop.time()))
+
+    async def answer(self, flow, ends):
+        call = PolicyCall(
+            id=1,
+            policy=self.policy,
+            document=self.document,
+            deadline=ends,
+            uid="u",
+            cancellable=True,
+            namespace=flow.tenant,
+        )
+        answered = self.loop.create_future()
+        self.meter.call(call, lambda _, answer: answered.set_result(answer))
+        return await answered
+
+
+@pytest.mark.parametrize("namespaces", [1, 2, 7, 300])
+def test_a_worker_that_is_slower_than_its_callers_is_kept_busy_and_the_gateway_idle(loop, namespaces):
+    """It judges all that it can, and whoever is refused has waited: refusals take no time from it or from others."""
+    flows = FlowControl(Limits(), NoEvents())
+    crowd = CrowdOfCalls(loop, flows, 9.0, TransportLimits(), namespaces)
+    clients = [loop.create_task(crowd.client(number)) for number in range(CONNECTIONS)]
+    loop.run_for(SECONDS)
+    assert len(crowd.judged) > 0.9 * SECONDS / WORKER_SECONDS - TransportLimits().worker_in_flight
+    took = [answered - started for started, answered in crowd.judged]
+    assert len(crowd.refused) < SECONDS * CONNECTIONS / 2
+    assert min(answered - started for started, answered in crowd.refused) > 1.9
+    assert max(took) < 5.0
+    crowd.is_over = True
+    loop.run_for(9.0)
+    assert all(client.done() for client in clients)
+    assert flows.waiting == 0

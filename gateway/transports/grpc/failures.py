@@ -9,7 +9,7 @@ the deadline has passed                               WORKER_TIMEOUT
 another status than OK                                WORKER_FAILURE
 an invalid message or outcome                         INVALID_RESPONSE
 too many unsolicited answers                          INVALID_RESPONSE
-too many open calls or unwritten bytes, or no room    OVERLOADED
+too many unwritten bytes, or no room for an answer    OVERLOADED
 an exception in the gateway                           INTERNAL
 ====================================================  ======================
 """
@@ -24,7 +24,6 @@ from gateway.engine.verdicts import Failure
 from gateway.policies.workers.targets import GrpcTls
 from gateway.reasons import Reason
 from gateway.transports.connection_errors import handshake_failure
-from gateway.transports.in_flight import InFlight
 from gateway.transports.messages import one_line
 
 CLOCKS_SECONDS: Final = 0.005
@@ -102,10 +101,6 @@ class Failures:
             message=f"worker {self.name!r} at {self.target}: no connected replica has policy {policy!r} as it was "
             "described; it may be in an update",
         )
-
-    def too_many(self, in_flight: InFlight) -> Failure:
-        """Too many calls are open, of all tenants or of this one."""
-        return Failure(reason=Reason.OVERLOADED, message=f"worker {self.name!r} has {in_flight.refusal()}")
 
     def too_much(self, waiting: int, limit: int) -> Failure:
         """Too many bytes wait to be written."""

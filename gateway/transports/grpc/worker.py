@@ -115,7 +115,6 @@ class GrpcWorker:
         self._turn = 0
         self._last: tuple[object, Endpoint, Connection] | None = None
         self._open: set[RetryingCall] = set()
-        self._in_flight = InFlight(limits.worker_in_flight)
         self._opened: frozenset[str] = frozenset()  # policies whose circuit is open at an endpoint
         self._unanswered: dict[str, InFlight] = {}  # of policies whose circuits are open at all endpoints
         self._waiting: dict[RetryingCall, asyncio.TimerHandle] = {}
@@ -146,7 +145,6 @@ class GrpcWorker:
         retrying = RetryingCall(self, call, answered, fits)
         refusal = self._refusal(call)
         self._open.add(retrying)
-        self._in_flight.add(tenant_of(call))
         self._idle.clear()
         if refusal is not None:
             asyncio.get_running_loop().call_soon(retrying.fail, refusal)
@@ -164,9 +162,6 @@ class GrpcWorker:
 
     def _refusal(self, call: PolicyCall) -> Failure | None:
         """The failure if a limit is reached."""
-        if not self._in_flight.has_room(tenant_of(call)):
-            self.count(WorkerEvent.IN_FLIGHT)
-            return self._failures.too_many(self._in_flight)
         if not self._backlog.has_room(len(call.document.content)):
             self.count(WorkerEvent.BACKLOG)
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
@@ -239,9 +234,8 @@ class GrpcWorker:
         if waiting is None:
             waiting = self._unanswered[policy] = InFlight(self._limits.worker_circuit_in_flight)
         tenant = tenant_of(retrying.call)
-        if not waiting.has_room(tenant):
+        if not waiting.take(tenant):
             return False
-        waiting.add(tenant)
         retrying.waits_in = waiting
         return True
 
@@ -261,11 +255,10 @@ class GrpcWorker:
 
     def finished(self, retrying: RetryingCall) -> None:
         """See EndpointPicker."""
-        tenant = tenant_of(retrying.call)
         self._open.discard(retrying)
-        self._in_flight.remove(tenant)
         waits_in = retrying.waits_in
         if waits_in is not None:
+            tenant = tenant_of(retrying.call)
             waits_in.remove(tenant)
             if not waits_in.open:
                 self._unanswered.pop(tenant[0], None)

@@ -75,7 +75,7 @@ class Bridge:
             address,
             stream,
             seals=seals,
-            handler=GrpcForwarder(self._worker, events, tracer),
+            handler=GrpcForwarder(self._worker, events, tracer, limits),
             limits=consumer_limits,
             events=events,
         )

@@ -9,7 +9,7 @@ Redis has no free memory                                   OVERLOADED
 no bridge is present, or none with that version or key     WORKER_UNAVAILABLE
 the last bridge is gone, and may have had a side effect    WORKER_UNAVAILABLE
 the queue is too long, too large, or too slow              OVERLOADED
-too many calls are open, or they are too large             OVERLOADED
+the open calls are too large                               OVERLOADED
 the deadline passes                                        WORKER_TIMEOUT
 the bridge could not call its worker                       the bridge's reason
 a reply without a verdict                                  INVALID_RESPONSE
@@ -25,7 +25,6 @@ from redis import exceptions
 from gateway.engine.verdicts import Failure
 from gateway.reasons import Reason
 from gateway.redis.faults import reason_of
-from gateway.transports.in_flight import InFlight
 from gateway.transports.messages import one_line
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.request_stream import StreamBacklog
@@ -98,10 +97,6 @@ class Failures:
     def other_version(self) -> Failure:
         """No present bridge has the description that the call was made for."""
         return self._unavailable("no bridge has this version of the policy; is the worker being updated?")
-
-    def too_many(self, in_flight: InFlight) -> Failure:
-        """Too many calls are open, of all tenants or of this one."""
-        return self._overloaded(f"it has {in_flight.refusal()}")
 
     def too_much(self, held: int, limit: int) -> Failure:
         """The open calls hold too many bytes."""

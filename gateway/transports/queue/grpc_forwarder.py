@@ -26,6 +26,7 @@ from gateway.telemetry.traces.consumer_tracer import ConsumerTracer
 from gateway.transports.call_meter import CallMeter
 from gateway.transports.descriptions import Description
 from gateway.transports.grpc.worker import GrpcWorker
+from gateway.transports.limits import TransportLimits
 from gateway.transports.messages import PHASES, InvalidHint
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
@@ -90,13 +91,20 @@ class GrpcForwarder:
     Args:
         worker: whose ``read_outcome`` is ``unchanged``.
         events: receives what is measured of the calls.
+        limits: how many calls may be open; None: the defaults.
         tracer: makes a span of each call; None: the worker gets the gateway's trace context.
     """
 
-    def __init__(self, worker: GrpcWorker, events: Events | None = None, tracer: ConsumerTracer | None = None) -> None:
+    def __init__(
+        self,
+        worker: GrpcWorker,
+        events: Events | None = None,
+        tracer: ConsumerTracer | None = None,
+        limits: TransportLimits | None = None,
+    ) -> None:
         self._worker = worker
         self._tracer = tracer
-        self._meter = CallMeter(worker, Transport.GRPC, events or NoEvents(), _word)
+        self._meter = CallMeter(worker, Transport.GRPC, events or NoEvents(), _word, limits=limits)
         self._description: Description | None = None
         self._consumer: ConsumerDescription | None = None
         self._listeners: list[Callable[[], object]] = []

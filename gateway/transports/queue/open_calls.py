@@ -15,7 +15,6 @@ import structlog
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
 from gateway.transports.descriptions import Description
-from gateway.transports.in_flight import InFlight, Tenant, tenant_of
 from gateway.transports.outcomes import Outcomes
 from gateway.transports.proto.admission.queue.v1 import queue_pb2 as q
 from gateway.transports.queue.codec import Requests, settings_request
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 _LOG: Final = structlog.get_logger(__name__)
 
-_NO_TENANT: Final = "", ""
-
 
 class OpenCall(ABC):
     """An open call. ``number`` is its ID, b"" until ``OpenCalls`` has it.
@@ -36,8 +33,7 @@ class OpenCall(ABC):
     ``fits`` are the descriptions of which a bridge in its lane must have one; None: any. ``lane`` is "" until the call
     is placed. ``is_sent``: it was sent to Redis, at least in part, and need not be sent again. ``entry`` is its entry's
     ID, once Redis has answered with one; ``was_taken``: Redis has answered with one at least once. ``expiry`` is its
-    deadline in milliseconds of Redis' clock, once it was written for the first time; else 0. ``tenant``: see InFlight;
-    the gateway's own calls have none.
+    deadline in milliseconds of Redis' clock, once it was written for the first time; else 0.
     """
 
     __slots__ = (
@@ -53,7 +49,6 @@ class OpenCall(ABC):
         "number",
         "since",
         "size",
-        "tenant",
         "was_taken",
     )
 
@@ -65,9 +60,7 @@ class OpenCall(ABC):
         since: float,
         deadline: float,
         may_repeat: bool,
-        tenant: Tenant = _NO_TENANT,
     ) -> None:
-        self.tenant = tenant
         self.number = b""
         self.fits = fits
         self.size = size
@@ -105,12 +98,11 @@ class OpenCall(ABC):
 
 
 class OpenCalls:
-    """All open calls, by ID. ``bytes`` is the size of their documents and settings, ``in_flight`` counts them."""
+    """All open calls, by ID. ``bytes`` is the size of their documents and settings."""
 
-    __slots__ = ("_by_number", "_last", "bytes", "idle", "in_flight")
+    __slots__ = ("_by_number", "_last", "bytes", "idle")
 
-    def __init__(self, limit: int) -> None:
-        self.in_flight = InFlight(limit)
+    def __init__(self) -> None:
         self._by_number: dict[bytes, OpenCall] = {}
         self._last = 0
         self.bytes = 0
@@ -129,7 +121,6 @@ class OpenCalls:
         call.number = self._last.to_bytes(8, "big")
         self._by_number[call.number] = call
         self.bytes += call.size
-        self.in_flight.add(call.tenant)
         self.idle.clear()
 
     def answered(self, reply: q.Reply) -> OpenCall | None:
@@ -144,7 +135,6 @@ class OpenCalls:
         if self._by_number.get(call.number) is call:
             del self._by_number[call.number]
             self.bytes -= call.size
-            self.in_flight.remove(call.tenant)
         if not self._by_number:
             self.idle.set()
 
@@ -186,7 +176,6 @@ class OpenReview(OpenCall):
             since=since,
             deadline=deadline,
             may_repeat=call.cancellable,
-            tenant=tenant_of(call),
         )
         self._call = call
         self._answered = answered

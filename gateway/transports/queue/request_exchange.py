@@ -103,7 +103,7 @@ class RequestExchange:
         self._reroute = reroute
         self._report_queue = report
         self.instance = secrets.token_hex(16)
-        self.open = OpenCalls(limits.worker_in_flight)
+        self.open = OpenCalls()
         self.registry = ConsumerRegistry()
         self.clock = RedisClock()
         self.outbox = Outbox(names, self.instance, seals, self.clock, limits.worker_batch_bytes)

@@ -82,7 +82,7 @@ class QueueWorker:
         self._usable = 0
         self._is_closed = False
         self._events.worker_added(name, QUEUE_EVENTS)
-        self._refused = OpenCalls(limits.worker_in_flight)
+        self._refused = OpenCalls()
         self._report_queue(0, 0.0)
         self._exchange = RequestExchange(
             names=Names(target.stream),
@@ -207,9 +207,6 @@ class QueueWorker:
             return self._failures.misconfigured(self._seals.why)
         if exchange.link.is_away(limits.queue_redis_seconds):
             return self._failures.redis_away(exchange.link.why)
-        if not exchange.open.in_flight.has_room(open_call.tenant):
-            self._count(WorkerEvent.IN_FLIGHT)
-            return self._failures.too_many(exchange.open.in_flight)
         held, size = exchange.open.bytes, open_call.size
         if held and held + size > limits.queue_open_bytes:
             self._count(WorkerEvent.QUEUE_OPEN_BYTES)

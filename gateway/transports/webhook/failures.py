@@ -12,7 +12,7 @@ the deadline has passed                                    WORKER_TIMEOUT
 another status than 2xx, a redirect to another host        WORKER_FAILURE
 an answer that is not HTTP, too large, or not gzip         INVALID_RESPONSE
 an invalid AdmissionReview (``reviews``)                   INVALID_RESPONSE
-too many open calls, or too many bytes in memory           OVERLOADED
+too many bytes in memory                                   OVERLOADED
 credentials, authorities or a URL that cannot be used      CONFIGURATION
 no version of AdmissionReview in common                    CONFIGURATION
 an exception in the gateway                                INTERNAL
@@ -30,7 +30,6 @@ import aiohttp
 
 from gateway.engine.verdicts import Failure
 from gateway.reasons import Reason
-from gateway.transports.in_flight import InFlight
 from gateway.transports.messages import one_line
 from gateway.transports.webhook.tls_errors import ended_hint, handshake_message
 
@@ -234,10 +233,6 @@ class Failures:
         return Failure(
             reason=Reason.CONFIGURATION, message=f'failed calling webhook "{name}": could not get REST client: {why}'
         )
-
-    def too_many(self, in_flight: InFlight) -> Failure:
-        """Too many calls are open, of all tenants or of this one."""
-        return Failure(reason=Reason.OVERLOADED, message=f"webhook {self._worker!r} has {in_flight.refusal()}")
 
     def too_much(self, held: int, limit: int) -> Failure:
         """Too many bytes are in memory."""

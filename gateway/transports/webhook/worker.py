@@ -19,7 +19,6 @@ from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.labels import WEBHOOK_EVENTS, WorkerEvent
 from gateway.telemetry.table import WORKER_CONNECTIONS
 from gateway.transports.descriptions import Description
-from gateway.transports.in_flight import InFlight, tenant_of
 from gateway.transports.limits import Backlog, TransportLimits
 from gateway.transports.webhook.call import WebhookCall
 from gateway.transports.webhook.client import Client
@@ -87,7 +86,6 @@ class WebhookWorker:
                 )
             self._client_of[phase] = client
         self._open: set[WebhookCall] = set()
-        self._in_flight = InFlight(limits.worker_in_flight)
         self._connections = 0
         self._is_closed = False
         self._idle = asyncio.Event()
@@ -113,7 +111,6 @@ class WebhookWorker:
             limits=self._limits,
         )
         self._open.add(call)
-        self._in_flight.add(tenant_of(policy_call))
         self._idle.clear()
         return call.cancel
 
@@ -123,9 +120,6 @@ class WebhookWorker:
             return self._failures.no_version(policy_call.policy.name)
         if self._is_closed:
             return self._failures.closed(policy_call.policy.name)
-        if not self._in_flight.has_room(tenant_of(policy_call)):
-            count_worker_event(self._events, self.name, WorkerEvent.IN_FLIGHT)
-            return self._failures.too_many(self._in_flight)
         if not self._backlog.has_room(len(policy_call.document.content)):
             count_worker_event(self._events, self.name, WorkerEvent.BACKLOG)
             return self._failures.too_much(self._backlog.bytes, self._backlog.limit)
@@ -161,9 +155,7 @@ class WebhookWorker:
 
     def finished(self, call: WebhookCall) -> None:
         """See Webhook."""
-        if call in self._open:  # it is reported twice: by the call, and by the end of its task
-            self._open.remove(call)
-            self._in_flight.remove(tenant_of(call.call))
+        self._open.discard(call)  # it is reported twice: by the call, and by the end of its task
         if not self._open:
             self._idle.set()
 

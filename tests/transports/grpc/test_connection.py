@@ -334,17 +334,17 @@ def address(server):
     return f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-async def test_more_calls_than_may_be_open_are_refused_at_once():
-    """One more than worker_in_flight is OVERLOADED; when one has ended, the next is taken."""
-    streams = Streams(answering(judge=silence))
-    async with reached(judge(), stream=streams, limits={"worker_in_flight": 2}) as workers:
+async def test_more_calls_than_may_be_open_wait():
+    """One more than worker_in_flight waits, and fails with OVERLOADED; when one has ended, the next is sent."""
+    streams, limits = Streams(answering(judge=silence)), {"worker_in_flight": 2, "worker_wait_seconds": 0.1}
+    async with reached(judge(), stream=streams, limits=limits) as workers:
         cancels = [workers.call(question(judge()), Reply()) for _ in range(2)]
         refused = await called(workers, judge())
         assert refused.reason is Reason.OVERLOADED
         assert "has 2 open calls, the limit worker_in_flight" in refused.message
-        cancels[0]()
         reply = Reply()
         workers.call(question(judge()), reply)
+        cancels[0]()
         await until(lambda: len(streams.last.items) == 3)
         assert reply.answers == []
 

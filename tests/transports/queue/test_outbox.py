@@ -42,7 +42,7 @@ def outbox(clock, key_file):
 
 @pytest.fixture
 def calls():
-    return OpenCalls(1000)
+    return OpenCalls()
 
 
 def opened(calls, outbox):

@@ -85,21 +85,6 @@ async def test_the_limit_of_redis_memory_of_a_lane(redis, queue, key_file):
         assert gateway.events["queue_bytes"] == 1
 
 
-async def test_the_limit_of_open_calls_of_a_worker(redis, queue, key_file):
-    """``worker_in_flight`` applies to queues, too."""
-    async with (
-        consuming(queue, FakeHandler(holds=True)),
-        running_gateway(redis, key_file, worker_in_flight=2) as gateway,
-    ):
-        await gateway.sees_bridges()
-        open_ones = [gateway.put(), gateway.put()]
-        failure = await gateway.call()
-        assert failure.reason is Reason.OVERLOADED
-        assert "worker_in_flight" in failure.message
-        assert [each.answers for each in open_ones] == [[], []]
-        assert gateway.events["in_flight"] == 1
-
-
 async def test_a_call_that_cannot_be_answered_in_time_is_rejected_at_once(redis, queue, key_file):
     """A busy lane rejects a call whose deadline is before the end of its backlog, and accepts one with more time."""
     async with running_gateway(redis, key_file) as gateway:

@@ -356,26 +356,6 @@ async def test_connections_are_bounded(calling):
     assert hook.connections <= 2
 
 
-async def test_calls_are_bounded(calling):
-    """One more than may be open is rejected at once, and reported."""
-    let_go = asyncio.Event()
-
-    async def script(got, writer):
-        await let_go.wait()
-        writer.write(allows(got))
-        await writer.drain()
-
-    async with calling(script, worker_in_flight=2) as (_, caller):
-        held = [asyncio.ensure_future(caller.call()) for _ in range(2)]
-        await asyncio.sleep(0)
-        refused = await caller.call()
-        let_go.set()
-        assert all(isinstance(answer, Allow) for answer in await asyncio.gather(*held))
-        assert "in_flight" in caller.events.counted
-    assert refused.reason is Reason.OVERLOADED
-    assert "limit worker_in_flight" in refused.message
-
-
 async def test_held_bytes_are_bounded(calling):
     """Of documents that are sent, and of answers that are read."""
     let_go = asyncio.Event()

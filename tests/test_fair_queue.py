@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.serving.fair_queue import FairQueue, Waiting
+from gateway.fair_queue import FairQueue, Waiting
 
 TARGET = 1.0
 
