@@ -55,6 +55,11 @@ _LOOK_SECONDS: Final = 0.02
 _IDLE_SECONDS: Final = 0.002
 """A wake that is late by less finds an event loop that has little to do, and begins a late review."""
 
+_MANY_LOOKS: Final = 50
+_REST_SECONDS: Final = 15e-6
+"""A wake that has looked at many namespaces, most of which have their share, is followed by a rest: ten times as long
+as each look takes. Else the end of every review would cost one to three milliseconds."""
+
 OVERLOADED: Final = Failure(
     reason=Reason.OVERLOADED,
     message="the gateway gets more reviews than it can judge, in all or of this namespace, and this one has waited too "
@@ -93,6 +98,8 @@ class FlowControl:
         self._wakes: asyncio.Handle | None = None
         self._sleeps = False
         self._due = 0.0
+        self._rests_until = 0.0
+        self._looks = 0
         self._next_refusal = 0.0
 
     @property
@@ -134,13 +141,17 @@ class FlowControl:
             raise
 
     def _schedule(self) -> None:
-        """Wake in the next iteration."""
+        """Wake in the next iteration, or after the rest."""
         if self._wakes is None or self._sleeps:
             if self._wakes is not None:
                 self._wakes.cancel()
             self._sleeps = False
-            self._due = monotonic()
-            self._wakes = asyncio.get_running_loop().call_soon(self._wake)
+            self._wake_at(max(monotonic(), self._rests_until))
+
+    def _wake_at(self, due: float) -> None:
+        self._due = due
+        loop, seconds = asyncio.get_running_loop(), due - monotonic()
+        self._wakes = loop.call_later(seconds, self._wake) if seconds > 0 else loop.call_soon(self._wake)
 
     def _wake(self) -> None:
         """Refuse what cannot wait any longer, and begin what is next; once in each iteration while something can."""
@@ -154,9 +165,12 @@ class FlowControl:
             self._queue.remove(waiting)
             full = self._shares.is_full(waiting.item.flow)
             self._refuse(waiting.item, "reviews_in_flight" if full else "wait_seconds")
+        self._looks = 0
         begun = self._begin(now, _COST_A_WAKE, late=False)
         if not begun and now - self._due < _IDLE_SECONDS:
             begun = self._begin(now, 1, late=True)
+        if self._looks > _MANY_LOOKS:
+            self._rests_until = monotonic() + self._looks * _REST_SECONDS
         if not self._queue:
             return
         if begun:
@@ -164,8 +178,7 @@ class FlowControl:
             return
         # No flow that waits can have more in flight, or the loop is busy: what ends next wakes it.
         self._sleeps = True
-        self._due = now + _LOOK_SECONDS
-        self._wakes = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._wake)
+        self._wake_at(now + _LOOK_SECONDS)
 
     def _begin(self, now: float, most: float, *, late: bool) -> bool:
         """Begin what is next, up to this cost. Whether there was anything."""
@@ -187,6 +200,7 @@ class FlowControl:
         return min(mine, turn.last)
 
     def _fits(self, turn: _Turn) -> bool:
+        self._looks += 1
         return not self._shares.is_full(turn.flow)
 
     def _refuse(self, turn: _Turn, limit: str) -> None:

@@ -1,6 +1,7 @@
 """More reviews than can be judged, in virtual time: what is judged then, and how soon."""
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -188,3 +189,30 @@ def test_a_worker_that_is_slower_than_its_callers_is_kept_busy_and_the_gateway_i
     loop.run_for(9.0)
     assert all(client.done() for client in clients)
     assert flows.waiting == 0
+
+
+LOOK_SECONDS = 1.5e-6
+"""What it takes to find out that a namespace has its share: measured."""
+
+
+@pytest.mark.parametrize("namespaces", [49, 90, 700, 2000])
+def test_namespaces_that_wait_in_vain_take_a_tenth_of_the_loop(loop, monkeypatch, namespaces):
+    """However many there are: whenever a review ends, each of them could be looked at again."""
+    flows, looks = FlowControl(Limits(), NoEvents()), itertools.count()
+    is_full = flows._shares.is_full
+
+    def looked_at(*arguments):
+        next(looks)
+        return is_full(*arguments)
+
+    monkeypatch.setattr(flows._shares, "is_full", looked_at)
+    crowd = CrowdOfCalls(loop, flows, 9.0, TransportLimits(), namespaces)
+    clients = [loop.create_task(crowd.client(number)) for number in range(CONNECTIONS)]
+    loop.run_for(1.0)
+    before = next(looks)
+    loop.run_for(SECONDS)
+    assert (next(looks) - before) * LOOK_SECONDS < 0.12 * SECONDS
+    assert len(crowd.judged) > 0.9 * SECONDS / WORKER_SECONDS
+    crowd.is_over = True
+    loop.run_for(9.0)
+    assert all(client.done() for client in clients)
