@@ -14,7 +14,7 @@ GENERATED := gateway/transports/proto workers/python/admission_worker/proto work
 LANGUAGES := python go node rust java
 
 .DEFAULT_GOAL := help
-.PHONY: help run test integration lint format path cardinality bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-observe bench-heavy bench-overload bench-cluster \
+.PHONY: help run test integration lint format path cardinality bench bench-matching bench-startup bench-policies bench-prefetch bench-cache bench-workers bench-observe bench-heavy bench-holds bench-overload bench-cluster \
   properties faults fuzz fuzz-long workers $(LANGUAGES:%=worker-%) worker-conformance build-workers build-agnhost build-migrate build-apiserver e2e e2e-beside build-helm build-collector build-prometheus build-compose demo-processes demo-checks soak deploy-checks manifests kit workers-gateway proto docs crds lock sbom audit-dependencies clean
 
 help:  ## this list
@@ -199,6 +199,9 @@ bench-observe: $(VENV)/.dev  ## CPU per review with everything off, with traces,
 
 bench-overload: $(VENV)/.dev  ## offered load against goodput and latency, from half to ten times the capacity; needs Go (a quiet machine, please)
 	@$(BIN)/python benchmarks/overload.py $(ARGS)
+
+bench-holds: $(VENV)/.dev  ## the longest call of the event loop for each of the largest things that may be sent
+	@$(BIN)/python benchmarks/holds.py $(ARGS)
 
 bench-heavy: $(VENV)/.dev  ## CPU and memory of twelve large reviews at once, and what small ones beside them notice
 	@$(BIN)/python benchmarks/heavy.py $(ARGS)

@@ -1,11 +1,13 @@
-"""What a large review costs: CPU of the gateway, its memory at most, and what small reviews beside it notice.
+"""What a large review, or a large change, costs: CPU of the gateway, its memory at most, and what small reviews notice.
 
-Starts ``admission-gateway serve`` for each kind of object, sends twelve of them at once and, over four connections,
-small reviews until all twelve are answered. Repeat it with ``make bench-heavy``.
+Starts ``admission-gateway serve`` for each kind of object. Over four connections it sends small reviews all the time:
+beside five large reviews, one after the other, and then beside twelve at once. Repeat it with ``make bench-heavy``.
 
     CPU       of the gateway for one of the twelve, with the small reviews beside it
     memory    VmHWM after, less VmRSS before: the most that the twelve and their answers took
-    beside    small reviews answered meanwhile, and the slowest of them
+    one       the slowest small review beside one large one: no call of the event loop took longer
+    judged    how many of the twelve; the others were more than one namespace's share of the memory, and got 429
+    twelve    small reviews beside the twelve, and the slowest of them
 """
 
 import asyncio
@@ -14,6 +16,8 @@ import re
 import ssl
 import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvloop
@@ -21,6 +25,7 @@ from reviews import CONFIGURATION, RECORDING, WORKER
 from served import Load, cpu_seconds, send, start
 
 TWELVE = 12
+ONE_BY_ONE = 5
 BESIDE = 4
 LARGE = 3_000_000
 """Nearly 3 MiB, the API server's limit for a request."""
@@ -38,47 +43,94 @@ KINDS = {
     "small members that are read": b"{" + b",".join(b'"k%06d":1' % n for n in range(READABLE // 2)) + b"}",
 }
 
+CHANGES = {
+    "a change of 9.9 MB": "'x' * 9_900_000",
+    "a change with 4.9 million quotes": "chr(34) * 4_900_000",
+    "a change of control characters": "chr(1) * 1_650_000",
+    "a change of commas": "',' * 9_900_000",
+    "a change of brackets": "'[' * 9_900_000",
+    "a change of 190,000 values": "[{}] * 190_000",
+}
+"""What a policy adds to an object; as JSON just below the limit for changes."""
+
+CHANGING = """
+apiVersion: admission-gateway.dev/v1alpha1
+kind: MutatingPolicyConfiguration
+metadata: {name: heavy}
+policies:
+- name: change.bench.example.com
+  worker: bench
+  sideEffects: None
+  rules: [{operations: [UPDATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
+"""
+
+CHANGE = """
+@worker.mutating("change")
+def change(request):
+    return patch([{"op": "add", "path": "/spec/large", "value": VALUE}])
+"""
+
 
 def main() -> None:
     """Run the benchmark and print it."""
-    print(f"{'twelve at once':<30} {'bytes':>9} {'CPU each':>9} {'memory':>8} {'beside':>7} {'slowest':>8}")
-    for name, spec in KINDS.items():
+    print(f"{'':<34} {'bytes':>9} {'CPU each':>9} {'memory':>8} {'one':>7} {'judged':>7} {'twelve':>15}")
+    for name in (*KINDS, *CHANGES):
         with tempfile.TemporaryDirectory() as folder:
-            gateway, port, context = start(Path(folder), CONFIGURATION, WORKER)
+            changes = CHANGE.replace("VALUE", CHANGES.get(name, "None"))
+            worker = WORKER.replace("worker.main()", changes + "worker.main()")
+            gateway, port, context = start(Path(folder), f"{CONFIGURATION}---{CHANGING}", worker)
             try:
-                print(f"{name:<30} {uvloop.run(measured(gateway.pid, port, context, spec))}")
+                print(f"{name:<34} {uvloop.run(measured(gateway.pid, port, context, KINDS.get(name)))}")
             finally:
                 gateway.terminate()
                 gateway.wait(30)
 
 
-async def measured(pid: int, port: int, context: ssl.SSLContext, spec: bytes) -> str:
-    """One kind: the rest of its row."""
+async def measured(pid: int, port: int, context: ssl.SSLContext, spec: bytes | None) -> str:
+    """One kind: the rest of its row. ``spec``: a part of the object; None: a policy makes a large change."""
     review = json.loads(json.loads(RECORDING.read_text())["body"])
     review["request"]["operation"] = "DELETE"
     small = Load(name="small", path="/validate", body=json.dumps(review).encode(), expected=b'"allowed":true')
     # As an UPDATE, the policy reads a part of it.
     review["request"]["operation"] = "UPDATE"
-    review["request"]["object"]["spec"]["containers"] = "@"
-    body = json.dumps(review).encode().replace(b'"@"', spec)
-    large = Load(name="large", path="/validate", body=body, expected=b'"allowed":')
-    before, cpu = memory(pid, "VmRSS"), cpu_seconds(pid)
-    beside: list[float] = []
-    ended = asyncio.Event()
-    small_ones = [asyncio.create_task(until(ended, port, context, small, beside)) for _ in range(BESIDE)]
-    await asyncio.gather(*(once(port, context, large, []) for _ in range(TWELVE)))
-    ended.set()
-    await asyncio.gather(*small_ones)
+    if spec is not None:
+        review["request"]["object"]["spec"]["containers"] = "@"
+    body, path = json.dumps(review).encode(), "/mutate" if spec is None else "/validate"
+    large = Load(name="large", path=path, body=body.replace(b'"@"', spec or b""), expected=b'"allowed":')
+    before = memory(pid, "VmRSS")
+    one: list[float] = []
+    async with beside(port, context, small, one):
+        for _ in range(ONE_BY_ONE):
+            assert await once(port, context, large)
+    cpu, twelve = cpu_seconds(pid), list[float]()
+    async with beside(port, context, small, twelve):
+        judged = await asyncio.gather(*(once(port, context, large) for _ in range(TWELVE)))
     each = 1000 * (cpu_seconds(pid) - cpu) / TWELVE
     most = (memory(pid, "VmHWM") - before) / 1_000_000
-    return f"{len(body):>9} {each:>6.0f} ms {most:>5.0f} MB {len(beside):>7} {1000 * max(beside):>5.0f} ms"
+    slowest = f"{1000 * max(one):>4.0f} ms {sum(judged):>7} {len(twelve):>7} {1000 * max(twelve):>4.0f} ms"
+    return f"{len(large.body):>9} {each:>6.0f} ms {most:>5.0f} MB {slowest}"
 
 
-async def once(port: int, context: ssl.SSLContext, load: Load, latencies: list[float]) -> None:
-    """One request on a connection of its own."""
+@asynccontextmanager
+async def beside(port: int, context: ssl.SSLContext, load: Load, latencies: list[float]) -> AsyncIterator[None]:
+    """Meanwhile send small reviews."""
+    ended = asyncio.Event()
+    tasks = [asyncio.create_task(until(ended, port, context, load, latencies)) for _ in range(BESIDE)]
+    yield
+    ended.set()
+    await asyncio.gather(*tasks)
+
+
+async def once(port: int, context: ssl.SSLContext, load: Load) -> bool:
+    """One request on a connection of its own; whether it was judged: more than its share of the memory gets 429."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
-    await send(reader, writer, message(load), load.expected, time.monotonic() + 0.001, latencies)
+    writer.write(message(load))
+    status = (await reader.readline()).split()[1]
+    assert status in {b"200", b"429"}, status
+    while await reader.readline() != b"\r\n":
+        pass
     writer.close()
+    return status == b"200"
 
 
 async def until(ended: asyncio.Event, port: int, context: ssl.SSLContext, load: Load, latencies: list[float]) -> None:

@@ -40,6 +40,9 @@ _STEPS = bytes.maketrans(b"[]", b"\x01\xff")
 _SLICE = 65_536
 """Bytes of a slice of ``surveyed``: at most some 5 ms of work (only quotes), mostly 0.2 ms."""
 
+_PASS = 1_048_576
+"""Bytes of a slice of ``bounded``: some 6 ms."""
+
 _ALL_BUT_BEFORE_VALUES = bytes(set(range(256)) - set(b",[{"))
 """Each value of a JSON text, except the outermost, follows one of the three others. (To delete in one pass takes a
 quarter of the time of three counts.)"""
@@ -95,6 +98,24 @@ def light_survey(text: bytes, limit: int) -> Survey:
     before = text.translate(None, _ALL_BUT_BEFORE_VALUES)
     values = len(before)
     return Survey(values, values > limit and values - before.count(b",") > limit and too_deep(text, limit))
+
+
+def bounded(text: bytes, room: int, limit: int) -> Generator[None, None, Survey]:
+    """The same as ``surveyed``; an upper bound of the values if that is at most ``room``, which takes less time.
+
+    Yields after each slice of work.
+    """
+    values = opening = 0
+    for start in range(0, len(text), _PASS):
+        piece = text[start : start + _PASS]
+        values += most_charged(piece) + _EXPONENT_VALUES  # of a number at the cut
+        opening += len(piece.translate(None, _ALL_BUT_OPENING))
+        yield
+    if values <= room and opening <= limit:
+        return Survey(values, too_deep=False)
+    # Perhaps they are commas, digits and brackets in strings.
+    found = yield from surveyed(text, limit)
+    return Survey(min(values, found.values), found.too_deep)
 
 
 def surveyed(text: bytes, limit: int) -> Generator[None, None, Survey]:

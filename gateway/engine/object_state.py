@@ -26,6 +26,7 @@ from gateway.patching.field_ownership import ChangedField, FieldOwnership, Overw
 from gateway.patching.limits import PatchLimits
 from gateway.patching.merging import apply_merge_patch, merged_unlike
 from gateway.patching.metadata import object_fault
+from gateway.patching.parsing import count
 from gateway.patching.replacement import apply_object
 from gateway.patching.steps import STEPS, Steps
 from gateway.patching.write_check import out_of_scope
@@ -41,6 +42,19 @@ _NO_CHANGE: Final = {
     ChangeKind.OBJECT: set[bytes](),
 }
 
+
+_DIALECTS: Final = {
+    ChangeKind.JSON_PATCH: PatchDialect.RFC_6902,
+    ChangeKind.KUBERNETES_PATCH: PatchDialect.KUBERNETES,
+}
+
+_NAMES: Final = {
+    ChangeKind.JSON_PATCH: "the JSON Patch",
+    ChangeKind.KUBERNETES_PATCH: "the JSON Patch",
+    ChangeKind.MERGE_PATCH: "the merge patch",
+    ChangeKind.OBJECT: "the object",
+}
+"""What messages call a change."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -206,9 +220,12 @@ def apply_change(before: Any, change: Change, scope: Scope) -> Generator[None, N
             "answer with a JSON Patch of what differs"
         )
     try:
-        after = _apply(before, change, scope)
         if len(change.content) > _LARGE:
+            yield from count(change.content, _NAMES[change.kind], scope.limits)
+            after = _apply(before, change, scope, is_counted=True)
             yield
+        else:
+            after = _apply(before, change, scope, is_counted=False)
         return (yield from _checked(before, after, change, scope))
     except ScopeError as error:
         return _outside(str(error))
@@ -257,18 +274,18 @@ def _beyond_writes(
     return out_of_scope(before, after, operations, scope.writes, scope.sub_resource)
 
 
-def _apply(before: Any, change: Change, scope: Scope) -> Any:
-    limits, visibility = scope.limits, scope.visibility
+def _apply(before: Any, change: Change, scope: Scope, *, is_counted: bool) -> Any:
+    content, limits, visibility = change.content, scope.limits, scope.visibility
     match change.kind:
-        case ChangeKind.JSON_PATCH:
-            return apply_json_patch(before, change.content, limits=limits, visibility=visibility)
-        case ChangeKind.KUBERNETES_PATCH:
-            dialect = PatchDialect.KUBERNETES
-            return apply_json_patch(before, change.content, limits=limits, dialect=dialect, visibility=visibility)
         case ChangeKind.MERGE_PATCH:
-            return apply_merge_patch(before, change.content, limits=limits, visibility=visibility)
+            return apply_merge_patch(before, content, limits=limits, visibility=visibility, is_counted=is_counted)
         case ChangeKind.OBJECT:
-            return apply_object(before, change.content, limits=limits, visibility=visibility)
+            return apply_object(before, content, limits=limits, visibility=visibility, is_counted=is_counted)
+        case kind:
+            dialect = _DIALECTS[kind]
+            return apply_json_patch(
+                before, content, limits=limits, dialect=dialect, visibility=visibility, is_counted=is_counted
+            )
 
 
 def _invalid(message: str) -> Failure:

@@ -61,6 +61,7 @@ def apply_json_patch(
     limits: PatchLimits = DEFAULT_LIMITS,
     dialect: PatchDialect = PatchDialect.RFC_6902,
     visibility: PointerSet | None = None,
+    is_counted: bool = False,
 ) -> Value:
     """The document after a JSON Patch given as JSON text; ``document`` itself is never changed.
 
@@ -71,6 +72,7 @@ def apply_json_patch(
     would write for it.
 
     ``visibility`` is the part of the document that the worker received; None: all. See the module of this name.
+    ``is_counted``: see ``parsing.count``.
 
     Raises PatchError if the patch is malformed, does not apply, exceeds a limit, or would lose or shift hidden values;
     ScopeError if it would read them. Operations are counted from 1.
@@ -78,8 +80,8 @@ def apply_json_patch(
     if visibility is not None and visibility.whole:
         visibility = None
     if dialect is PatchDialect.KUBERNETES:
-        return apply_kubernetes_patch(document, patch, limits, visibility)
-    operations = decode(_PATCH, patch, "the JSON Patch", limits)
+        return apply_kubernetes_patch(document, patch, limits, visibility, is_counted=is_counted)
+    operations = decode(_PATCH, patch, "the JSON Patch", limits, is_counted=is_counted)
     if len(operations) > limits.operations:
         raise PatchLimitError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
     draft = (

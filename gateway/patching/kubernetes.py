@@ -41,20 +41,25 @@ Operation = dict[str, msgspec.Raw]
 
 
 def apply_kubernetes_patch(
-    document: Value, patch: bytes, limits: PatchLimits, visibility: PointerSet | None = None
+    document: Value,
+    patch: bytes,
+    limits: PatchLimits,
+    visibility: PointerSet | None = None,
+    *,
+    is_counted: bool = False,
 ) -> Value:
     """The document after a JSON Patch; ``document`` may be a msgspec.Raw, whose text then counts in comparisons.
 
-    ``visibility``: see ``gateway.patching.visibility``. If an array is not shown whole, an index must be one of RFC
-    6901.
+    ``is_counted``: see ``parsing.count``. ``visibility``: see ``gateway.patching.visibility``. If an array is not shown
+    whole, an index must be one of RFC 6901.
 
     Raises PatchError; ScopeError if the patch would read hidden values.
     """
     if isinstance(document, msgspec.Raw):
         decode(VALUES, bytes(document), "the document", limits)
     # The whole patch is decoded first: later, texts are opened only where they are used, and must then be valid.
-    decode(VALUES, patch, "the JSON Patch", limits)
-    operations = decode(_PATCH, patch, "the JSON Patch", limits) or []
+    decode(VALUES, patch, "the JSON Patch", limits, is_counted=is_counted)
+    operations = decode(_PATCH, patch, "the JSON Patch", limits, is_counted=True) or []
     if len(operations) > limits.operations:
         raise PatchLimitError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
     target = _Target(document, limits)

@@ -29,16 +29,22 @@ _KNOWN = frozenset({"apiVersion", "kind"})
 
 
 def apply_merge_patch(
-    document: Value, patch: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, visibility: PointerSet | None = None
+    document: Value,
+    patch: bytes,
+    *,
+    limits: PatchLimits = DEFAULT_LIMITS,
+    visibility: PointerSet | None = None,
+    is_counted: bool = False,
 ) -> Value:
     """The document after a JSON Merge Patch given as JSON text; ``document`` itself is never changed.
 
-    ``visibility`` is the part of the document that the worker received; None: all.
+    ``visibility`` is the part of the document that the worker received; None: all. ``is_counted``: see
+    ``parsing.count``.
 
     Raises PatchError if the patch is not JSON, deeper than ``limits.depth``, would change an array that was not shown
     whole, or is not an object: by RFC 7386 any other value would replace the whole document.
     """
-    merge: Any = decode(VALUES, patch, "the merge patch", limits)
+    merge: Any = decode(VALUES, patch, "the merge patch", limits, is_counted=is_counted)
     if type(merge) is not dict:
         raise PatchError(f"the merge patch: expected a JSON object, found {kind(merge)}")
     if visibility is not None and not visibility.whole:
@@ -54,8 +60,9 @@ def merged_unlike(
     Its difference from the document does not depend on hidden values, so a check of that difference reveals nothing of
     them. Otherwise a worker could write a field that it may write together with one that it may not, and learn from the
     outcome whether it has guessed the hidden value. ``apiVersion`` and ``kind`` are not hidden: each request has them.
+    The patch has been applied before, so its values are counted.
     """
-    merge: Any = decode(VALUES, patch, "the merge patch", limits)
+    merge: Any = decode(VALUES, patch, "the merge patch", limits, is_counted=True)
     return _unlike(document, _merged(document, merge), merge, visibility, known=_KNOWN)
 
 

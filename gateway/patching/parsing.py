@@ -1,10 +1,11 @@
 """Parses the JSON that a worker sent. Any invalid bytes are a PatchError."""
 
+from collections.abc import Generator
 from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.depth import most_charged, surveyed, too_deep
+from gateway.depth import bounded, may_be_too_deep, most_charged, surveyed
 from gateway.json_values import VALUES
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, PatchLimitError, kind
@@ -16,23 +17,37 @@ from gateway.slices import finished
 T = TypeVar("T")
 
 
-def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS) -> dict[str, Value]:
+def parse_object(content: bytes, *, limits: PatchLimits = DEFAULT_LIMITS, is_counted: bool = False) -> dict[str, Value]:
     """The one JSON object that a text holds. Of members with the same name the last one counts.
 
     Raises PatchError if it is not JSON, not an object, or deeper than ``limits.depth``.
     """
-    value: Any = decode(VALUES, content, "the object", limits)
+    value: Any = decode(VALUES, content, "the object", limits, is_counted=is_counted)
     if type(value) is not dict:
         raise PatchError(f"the object: expected a JSON object, found {kind(value)}")
     return value
 
 
-def decode(decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: PatchLimits) -> T:
-    """What ``decoder`` makes of a text, which the PatchError calls ``name`` if it is refused."""
-    if len(content) > limits.values and (found := charged(content, limits.values)) > limits.values:
-        raise PatchLimitError(f"{name}: at most {limits.values} values and names of members, found {found}")
-    if too_deep(content, limits.depth):
+def count(content: bytes, name: str, limits: PatchLimits) -> Generator[None, None, None]:
+    """Count the values and the levels of a text in slices, before it is decoded with ``is_counted``.
+
+    Raises PatchLimitError if there are too many.
+    """
+    survey = yield from bounded(content, limits.values, limits.depth)
+    if survey.values > limits.values:
+        raise PatchLimitError(f"{name}: at most {limits.values} values and names of members, found {survey.values}")
+    if survey.too_deep:
         raise PatchLimitError(f"{name}: arrays and objects may nest {limits.depth} levels deep, and nest deeper")
+
+
+def decode(
+    decoder: msgspec.json.Decoder[T], content: bytes, name: str, limits: PatchLimits, *, is_counted: bool = False
+) -> T:
+    """What ``decoder`` makes of a text, which the PatchError calls ``name`` if it is refused. ``is_counted``: see
+    ``count``, which is done else.
+    """
+    if not is_counted and (len(content) > limits.values or may_be_too_deep(content, limits.depth)):
+        finished(count(content, name, limits))
     try:
         return decoder.decode(content)
     except msgspec.ValidationError as error:

@@ -22,16 +22,17 @@ def apply_object(
     *,
     limits: PatchLimits = DEFAULT_LIMITS,
     visibility: PointerSet | None = None,
+    is_counted: bool = False,
 ) -> Value:
     """The object after a worker returned it whole, as JSON text; ``before`` itself is never changed.
 
     ``visibility`` is the part of ``before`` that the worker received. None: all; then the result is the worker's object
-    and shares nothing with ``before``.
+    and shares nothing with ``before``. ``is_counted``: see ``parsing.count``.
 
     Raises PatchError if the text is not a JSON object, is deeper than ``limits.depth``, or has a difference that would
     lose or shift hidden values.
     """
-    returned = parse_object(content, limits=limits)
+    returned = parse_object(content, limits=limits, is_counted=is_counted)
     if visibility is None or visibility.whole:
         return returned
     draft = RestrictedDraft(before, content, limits, Visibility(visibility, arrays_whole=True))

@@ -47,6 +47,7 @@ from gateway.serving.plans import Target
 from gateway.serving.refusal_log import RefusalLog
 from gateway.serving.refusals import SERVER, Refusal, Refused, answer
 from gateway.serving.route_table import RouteTable, is_healthy, parent, passed_on, requested, require_review, unknown
+from gateway.slices import SLOW_BYTES
 from gateway.telemetry.events import Events, NoEvents
 from gateway.telemetry.table import (
     CONNECTIONS_ENDED,
@@ -293,6 +294,8 @@ class HttpServer:
         except TooLarge as error:
             error.review = self._oversized(request, error, target, started, ends)
             raise
+        if len(reply.body) > SLOW_BYTES:
+            await asyncio.sleep(0)  # it has just been encoded, and to encrypt it takes as long again
         return web.Response(
             status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type, "Server": SERVER}
         )

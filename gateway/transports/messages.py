@@ -41,10 +41,6 @@ MOST_FIELDS: Final = 5 * MOST_STATEMENTS
 """Fields of a ReviewResponse that is so large that its fields are counted before it is parsed. Each warning, annotation
 or cause has four at most: a cause and its three texts. The messages around them have a dozen."""
 
-SLOW_BYTES: Final = 1_048_576
-"""Beyond this size a message is received, parsed, and converted in iterations of the event loop of their own. Each of
-these copies it: 38 MB take some 30 ms, three times."""
-
 _NEVER: Final = 0.0
 """``reuse`` of a verdict that must not be reused."""
 

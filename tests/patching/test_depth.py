@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway import depth
-from gateway.depth import Survey, most_charged, surveyed, too_deep
+from gateway.depth import Survey, bounded, most_charged, surveyed, too_deep
 
 STRINGS = st.text(alphabet='"\\[]{}a', max_size=8)
 DOCUMENTS = st.recursive(
@@ -46,7 +46,12 @@ def values_of(value):
 
 def survey(text, limit):
     """The result of ``surveyed``, and how many slices it took."""
-    slices, steps = 0, surveyed(text, limit)
+    return sliced(surveyed(text, limit))
+
+
+def sliced(steps):
+    """The result of work in slices, and how many there were."""
+    slices = 0
     while True:
         try:
             next(steps)
@@ -65,6 +70,19 @@ def test_a_survey_is_exact_for_json(value, copies, piece):
         for limit in range(12):
             found, slices = survey(text, limit)
             assert found == Survey(values_of(whole), depth_of(whole) > limit)
+            assert slices >= len(text) // (piece + 1)
+
+
+@pytest.mark.property
+@given(DOCUMENTS, st.integers(1, 3), st.integers(1, 40), st.integers(0, 60))
+def test_a_bound_decides_as_the_survey_does(value, copies, piece, room):
+    """Whether there are too many values, or levels, is the same; and no slice is longer than it may be."""
+    text = json.dumps([value] * copies).encode()
+    with patch.object(depth, "_PASS", piece), patch.object(depth, "_SLICE", piece):
+        for limit in range(12):
+            found, slices = sliced(bounded(text, room, limit))
+            exact, _ = survey(text, limit)
+            assert (found.values > room, found.too_deep) == (exact.values > room, exact.too_deep)
             assert slices >= len(text) // (piece + 1)
 
 

@@ -29,6 +29,7 @@ from google.protobuf.message import DecodeError
 
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
+from gateway.slices import SLOW_BYTES
 from gateway.telemetry.labels import WorkerEvent
 from gateway.transports.answer_room import AnswerRoom
 from gateway.transports.descriptions import Description, Descriptions
@@ -39,7 +40,7 @@ from gateway.transports.grpc.health import HealthWatch
 from gateway.transports.grpc.stream import ReviewStream
 from gateway.transports.grpc.unary_review import NoRoomError, ReviewMethod, UnaryReview
 from gateway.transports.limits import Backlog, TransportLimits
-from gateway.transports.messages import SLOW_BYTES, OutcomeReader, outcome_answer, review_response
+from gateway.transports.messages import OutcomeReader, outcome_answer, review_response
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 from gateway.transports.version_skew import VersionSkew
 from gateway.transports.worker_channel import WorkerError
@@ -245,12 +246,15 @@ class Connection:
             return response
         if is_slow:
             await asyncio.sleep(0)
-        return self._read_outcome(
+        answer = self._read_outcome(
             call,
             response.outcome,
             characters=self._limits.message_characters,
             invalid_hint=self._owner.report_invalid_hint,
         )
+        if is_slow:
+            await asyncio.sleep(0)
+        return answer
 
     def _result(self, error: grpc.aio.AioRpcError) -> CallResult:
         if error.code() is not grpc.StatusCode.UNAVAILABLE:

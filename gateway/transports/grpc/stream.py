@@ -12,7 +12,7 @@
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import lru_cache
 from time import monotonic
 from typing import Any, Final
@@ -26,11 +26,12 @@ from google.protobuf.message import DecodeError
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import Answer, Failure
 from gateway.policies.model import Policy
+from gateway.slices import SLOW_BYTES
 from gateway.transports.field_count import LARGE_BYTES, fields, parsed
 from gateway.transports.grpc.call_attempt import CallAttempt, CallResult
 from gateway.transports.grpc.failures import Failures
 from gateway.transports.limits import Backlog, TransportLimits
-from gateway.transports.messages import PHASES, SLOW_BYTES
+from gateway.transports.messages import PHASES
 from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
 
 SWEEP_SECONDS: Final = 0.1
@@ -284,7 +285,8 @@ class ReviewStream:
         return True
 
     def _received(self, content: bytes) -> None:
-        self._deliver(_parsed(content), len(content))
+        for number, answer in self._answers(_parsed(content), len(content)):
+            self._open.pop(number).answered(answer)
 
     async def _received_in_turns(self, content: bytes) -> None:
         """The same for a slow message, in several iterations of the event loop."""
@@ -292,24 +294,30 @@ class ReviewStream:
         if not self._is_too_many(content):
             response = _parsed(content)
             await asyncio.sleep(0)
-            self._deliver(response, len(content))
+            for number, answer in self._answers(response, len(content)):
+                await asyncio.sleep(0)
+                attempt = self._open.pop(number, None)
+                if attempt is not None:  # it was not given up meanwhile
+                    attempt.answered(answer)
 
-    def _deliver(self, response: pb.ReviewStreamResponse, size: int) -> None:
+    def _answers(self, response: pb.ReviewStreamResponse, size: int) -> Generator[tuple[int, Answer], None, None]:
+        """The answers in a message, each with the number of an open call; close it before the next one."""
         unsolicited = 0
         for item in response.items:
-            attempt = self._open.pop(item.id, None)
+            attempt = self._open.get(item.id)
             if attempt is None:
                 unsolicited += 1
                 continue
             unsent = self._unsent.pop(item.id, None)
             if unsent is not None:
                 # An answer to a call that was not sent: no policy can have judged it.
+                del self._open[item.id]
                 self._backlog.bytes -= unsent.call.size
                 attempt.ended(self._failures.premature(), CallResult.FAILED)
                 continue
             self.answered += 1
             self._unsolicited = max(0.0, self._unsolicited - 0.1)
-            attempt.answered(self._read_outcome(attempt.call, item.outcome, is_large=size > SLOW_BYTES))
+            yield item.id, self._read_outcome(attempt.call, item.outcome, is_large=size > SLOW_BYTES)
         if unsolicited or not response.items:
             self._unsolicited += max(unsolicited, 1) + size / _HEAVY_BYTES
             self._on_unsolicited(max(unsolicited, 1))

@@ -324,10 +324,14 @@ async def test_a_server_that_closes_each_connection_causes_no_storm(monkeypatch)
     async with server, working(configured(judge(), labels=address(server)), wait=0.0) as workers:
         channel = workers._leased["labels"].connection
         await until(lambda: "closes connections as soon as they are open" in channel.why)
-        refused = await called(workers, judge())
-        assert refused.reason is Reason.WORKER_UNAVAILABLE
-        assert "closes connections" in refused.message
-        assert len(connections) <= 3
+        # A call that finds its connection lost opens one more, so there may be two of each.
+        assert len(connections) <= 6
+        before = len(connections)
+        for _ in range(20):
+            refused = await called(workers, judge())
+            assert refused.reason is Reason.WORKER_UNAVAILABLE
+            assert "closes connections" in refused.message
+        assert len(connections) <= before + 1
 
 
 def address(server):

@@ -1,0 +1,131 @@
+"""The longest call of the event loop, for each of the largest things that clients and workers may send.
+
+Nothing else is served during a call of the loop. So what is large is read, parsed, judged, encoded and written in
+several; none of them should take longer than 50 ms, whatever is sent. The gateway runs in this process, on asyncio's
+own loop, because that of uvloop cannot be watched; its worker is a process of its own. The time is that of the loop's
+thread on the processor: other programs make it little longer. Of several reviews the fastest longest call is told, and
+which call that was. Exit code 1: one takes more than 50 ms. Repeat it with ``make bench-holds``.
+"""
+
+import asyncio
+import io
+import json
+import socket
+import ssl
+import sys
+import tempfile
+import time
+from http.client import HTTPResponse
+from pathlib import Path
+
+from heavy import CHANGE, CHANGES, CHANGING, KINDS
+from reviews import CONFIGURATION, RECORDING, WORKER
+
+from gateway.policies.configuration import load
+from gateway.serving.app import Gateway
+from gateway.serving.settings import Settings
+from gateway.sources.files import read
+from gateway.telemetry.logs import configure_logs
+
+MOST_SECONDS = 0.05
+REVIEWS = 4
+
+
+class Watch:
+    """The longest call of the loop since ``reset``, and where it began."""
+
+    def __init__(self) -> None:
+        self.seconds, self.where = 0.0, ""
+        run = asyncio.Handle._run  # noqa: SLF001 - there is no other place
+
+        def watched(handle: asyncio.Handle) -> None:
+            where, began = position(handle), time.thread_time()
+            run(handle)
+            if (spent := time.thread_time() - began) > self.seconds:
+                self.seconds, self.where = spent, where
+
+        asyncio.Handle._run = watched  # type: ignore[assignment,method-assign] # noqa: SLF001
+
+    def reset(self) -> None:
+        """Forget it."""
+        self.seconds, self.where = 0.0, ""
+
+
+def position(handle: asyncio.Handle) -> str:
+    """The callback; of a task, the line at which it goes on."""
+    called = handle._callback  # type: ignore[attr-defined] # noqa: SLF001
+    coroutine_of = getattr(getattr(called, "__self__", None), "get_coro", None)
+    if coroutine_of is None:
+        return str(getattr(called, "__qualname__", called))
+    awaited, lines = coroutine_of(), []
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        lines.append(f"{awaited.__qualname__}:{frame.f_lineno}")
+        awaited = awaited.cr_await
+    return " ".join(line for line in lines[-3:] if not line.startswith("sleep:"))
+
+
+def main() -> None:
+    """Run the benchmark, print it, and exit with 1 if a call is too long."""
+    stop_logs, watch, found = configure_logs(stream=io.StringIO()), Watch(), {}
+    for name in (*KINDS, *CHANGES):
+        with tempfile.TemporaryDirectory() as folder:
+            found[name] = seconds, where = asyncio.run(measured(Path(folder), watch, name))
+        print(f"{name:<34} {1000 * seconds:>5.0f} ms  {where}")
+    stop_logs()
+    sys.exit(max(seconds for seconds, _ in found.values()) > MOST_SECONDS)
+
+
+async def measured(folder: Path, watch: Watch, name: str) -> tuple[float, str]:
+    """The longest call of the loop for this kind."""
+    text = CONFIGURATION.replace("bench.sock", f"{folder}/bench.sock").replace(
+        "[python, bench_worker.py]", f"[{sys.executable}, {folder}/bench_worker.py]"
+    )
+    (folder / "policies.yaml").write_text(f"{text}---{CHANGING}")
+    change = CHANGE.replace("VALUE", CHANGES.get(name, "None"))
+    (folder / "bench_worker.py").write_text(WORKER.replace("worker.main()", change + "worker.main()"))
+    gateway = Gateway(
+        load(read((folder / "policies.yaml",))),
+        Settings(listen=("127.0.0.1", 0), admin_listen=("127.0.0.1", 0), tls_dev_dir=folder, worker_startup_timeout=20),
+    )
+    address, _ = await gateway.start()
+    context = ssl.create_default_context(cafile=folder / "ca.crt")
+    request = message(name)
+    # asyncio's task in Python: that in C does not tell where it goes on.
+    in_python = asyncio.tasks._PyTask  # type: ignore[attr-defined] # noqa: SLF001
+    asyncio.get_running_loop().set_task_factory(lambda loop, coroutine, **more: in_python(coroutine, loop=loop, **more))
+    longest = []
+    try:
+        for _ in range(REVIEWS):
+            watch.reset()
+            await asyncio.to_thread(review, address, context, request)
+            longest.append((watch.seconds, watch.where))
+    finally:
+        await gateway.stop(drain=False)
+    return min(longest)
+
+
+def message(name: str) -> bytes:
+    """The request as it is sent."""
+    review = json.loads(json.loads(RECORDING.read_text())["body"])
+    review["request"]["operation"] = "UPDATE"
+    if name in KINDS:
+        review["request"]["object"]["spec"]["containers"] = "@"
+    body = json.dumps(review).encode().replace(b'"@"', KINDS.get(name, b""))
+    path = "validate" if name in KINDS else "mutate"
+    head = f"POST /{path}?timeout=30s HTTP/1.1\r\nHost: gateway.svc:443\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def review(address: tuple[str, int], context: ssl.SSLContext, request: bytes) -> None:
+    """Send it, and read the answer."""
+    with socket.create_connection(address, timeout=60) as plain:
+        client = context.wrap_socket(plain, server_hostname=address[0])
+        client.sendall(request)
+        with HTTPResponse(client) as response:
+            response.begin()
+            assert b'"allowed":' in response.read()
+        client.close()
+
+
+if __name__ == "__main__":
+    main()
