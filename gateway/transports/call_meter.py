@@ -99,7 +99,11 @@ class CallMeter:
         metered = _MeteredCall(self, call, answered, of_policy)
         metered.has_place = self._limit.take(metered.tenant)
         if metered.has_place:
-            metered.stop = self._channel.call(call, metered.answered, fits)
+            try:
+                metered.stop = self._channel.call(call, metered.answered, fits)
+            except BaseException:
+                self._limit.give_back(metered.tenant)
+                raise
         else:
             metered.stop = self._limit.wait(
                 call, lambda: self._send(metered, fits), lambda failure: metered.answered(call, failure)
@@ -108,9 +112,14 @@ class CallMeter:
         return metered.cancel
 
     def _send(self, metered: "_MeteredCall", fits: frozenset[Description] | None) -> None:
-        """Send a call that has waited, and has its place now."""
-        metered.has_place = True
-        metered.stop = self._channel.call(metered.call, metered.answered, fits)
+        """Send a call that has waited, and has its place now. Raises nothing: others wait behind it."""
+        metered.has_place, call, name = True, metered.call, self._channel.name
+        try:
+            metered.stop = self._channel.call(call, metered.answered, fits)
+        except Exception as error:  # noqa: BLE001 - logged; the call fails
+            _LOG.exception("calling a worker failed inside the gateway", worker=name, uid=call.uid)
+            message = f"calling worker {name!r}: {type(error).__name__}; see the gateway's log"
+            metered.answered(call, Failure(reason=Reason.INTERNAL, message=message))
 
     def ended(self, metered: "_MeteredCall", answer: Answer | None) -> None:
         """A call has ended: by an answer, or, without one, because it was cancelled."""

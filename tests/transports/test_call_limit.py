@@ -180,6 +180,23 @@ def test_a_call_with_side_effects_keeps_its_place_when_it_is_given_up(callers):
     assert callers.at_worker == [waiting]
 
 
+def test_an_error_of_the_channel_costs_one_call(callers, monkeypatch):
+    """Its place is free again, whether it was taken at once or after a wait; who waited gets INTERNAL."""
+    for _ in range(3):
+        callers.call()
+    broken, waiting = callers.call(), callers.call()
+    with monkeypatch.context() as patched:
+        patched.setattr(SlowWorker, "call", lambda *_: 1 / 0)
+        callers.end(0)
+        assert callers.answers[broken].reason is Reason.INTERNAL
+        assert "ZeroDivisionError" in callers.answers[broken].message
+        assert callers.answers[waiting].reason is Reason.INTERNAL
+        callers.call()  # it raises, as the driver expects
+    for _ in range(2):
+        callers.call()
+    assert len(callers.at_worker) == 3
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["call", "call", "call", "end", "cancel", "wait"]),
