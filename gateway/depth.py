@@ -11,8 +11,8 @@ the parser runs, on every text from outside, at a negligible cost. The steps:
 2. Brackets inside strings do not nest. First escaped backslashes are removed, then escaped quotes, so that each
    remaining quote begins or ends a string; then everything that is neither quote nor bracket. ``{}`` becomes ``[]``,
    which is the same for depth.
-3. The rest is read in short pieces. A piece whose opening brackets cannot exceed the limit even if none of them is
-   closed is only counted; the other pieces are summed up bracket by bracket.
+3. The rest, without what is in strings, is read in short pieces. A piece whose opening brackets cannot exceed the limit
+   even if none of them is closed is only counted; the other pieces are summed up bracket by bracket.
 
 There is no recursion, memory is that of a few copies of the text, and time is linear: in the worst case (only brackets,
 just under the limit) some 40 ns for each bracket, which is less than the parser takes for them.
@@ -38,7 +38,8 @@ _STEPS = bytes.maketrans(b"[]", b"\x01\xff")
 
 
 _SLICE = 65_536
-"""Bytes of a slice of ``surveyed``: at most some 5 ms of work (only quotes), mostly 0.2 ms."""
+"""Bytes of a slice of ``surveyed``, and of what is split into strings at once: at most some 5 ms of work (only quotes),
+mostly 0.2 ms."""
 
 _PASS = 1_048_576
 """Bytes of a slice of ``bounded``: some 6 ms."""
@@ -179,8 +180,8 @@ def _passes(skeleton: bytes, limit: int) -> bool:
     """Whether the depth of a text of quotes, ``[`` and ``]`` ever exceeds ``limit``."""
     nesting = _Nesting(limit)
     inside = 0  # 1 within a string
-    for start in range(0, len(skeleton), _PIECE):
-        parts = skeleton[start : start + _PIECE].split(b'"')
+    for start in range(0, len(skeleton), _SLICE):
+        parts = skeleton[start : start + _SLICE].split(b'"')
         nesting.add(b"".join(parts[inside::2]))
         if nesting.too_deep:
             return True

@@ -33,7 +33,7 @@ def test_it_is_exact_for_json(value, copies, piece):
     """A JSON text is too deep for every limit below its depth and for none from its depth on, wherever it is cut."""
     whole = [value] * copies
     text = json.dumps(whole).encode()
-    with patch.object(depth, "_PIECE", piece):
+    with patch.object(depth, "_PIECE", piece), patch.object(depth, "_SLICE", piece):
         assert [too_deep(text, limit) for limit in range(12)] == [depth_of(whole) > limit for limit in range(12)]
 
 
