@@ -22,6 +22,7 @@ answered, is not read: each policy that needs its values fails with ``OVERLOADED
 """
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic
@@ -140,6 +141,10 @@ async def _in_bursts(steps: Generator[None, None, _T]) -> _T:
     """Run all steps. Between bursts of them, the loop has as long for other work."""
     while True:
         began, spent = monotonic(), 0.0
+        # To look for garbage among what is read takes longer than to read it: it has a call of the loop of its own.
+        if gc.isenabled():
+            gc.disable()
+            asyncio.get_running_loop().call_soon(_collect)
         while not spent or spent < _BURST_SECONDS:
             try:
                 next(steps)
@@ -148,6 +153,11 @@ async def _in_bursts(steps: Generator[None, None, _T]) -> _T:
                 return result
             spent = monotonic() - began
         await asyncio.sleep(spent)
+
+
+def _collect() -> None:
+    gc.enable()
+    gc.collect(0)
 
 
 def _steps(steps: Iterator[None]) -> Generator[None, None, None]:

@@ -1,6 +1,7 @@
 """Reviews with many values take turns, and others have the loop in between."""
 
 import asyncio
+import gc
 from contextlib import AsyncExitStack
 
 import pytest
@@ -11,7 +12,7 @@ from gateway.review.request import BYTES_OF_VALUE, LIGHT_VALUES, UnreadError
 from gateway.scopes.inputs import Inputs
 from gateway.scopes.pointer_set import PointerSet
 from gateway.serving import heavy_reviews
-from gateway.serving.heavy_reviews import HeavyReviews
+from gateway.serving.heavy_reviews import HeavyReviews, _in_bursts
 from gateway.serving.in_flight_shares import NO_FLOW, Flow
 from gateway.serving.limits import Limits
 from gateway.serving.refusals import Refusal, Refused
@@ -294,3 +295,32 @@ async def test_the_largest_review_fits_beside_half_of_the_room(events):
                 break
         async with asyncio.timeout(WAIT_SECONDS), reviews._heavy.taken(of("other"), largest, cost=1):
             pass
+
+
+async def test_the_collector_runs_in_a_call_of_the_loop_of_its_own():
+    """Not while a large object is read, nor in what follows it at once; and it runs as before then."""
+    runs, seen = [], []
+
+    def note(phase, about):
+        del about
+        runs.append(phase)
+
+    def reading():
+        for _ in range(3):
+            kept.append([[] for _ in range(200_000)])
+            yield
+        return "read"
+
+    kept = []
+    gc.callbacks.append(note)
+    try:
+        assert await _in_bursts(reading()) == "read"
+        seen.append((gc.isenabled(), len(runs)))
+        await asyncio.sleep(0)
+        seen.append((gc.isenabled(), len(runs)))
+    finally:
+        gc.callbacks.remove(note)
+    (was_enabled, before), (is_enabled, after) = seen
+    assert not was_enabled
+    assert is_enabled
+    assert after > before
