@@ -80,9 +80,18 @@ class Loop:
         return self.run(on_the_loop())
 
     def close(self):
+        self.run(self._ended())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(WAIT_SECONDS)
         self.loop.close()
+
+    async def _ended(self):
+        """Connections that are being closed have lost their handlers: a loop that is closed before warns of each."""
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=5)
+        for _ in range(3):
+            await asyncio.sleep(0)
 
 
 class Served:
