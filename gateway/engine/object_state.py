@@ -220,12 +220,12 @@ def apply_change(before: Any, change: Change, scope: Scope) -> Generator[None, N
             "answer with a JSON Patch of what differs"
         )
     try:
-        if len(change.content) > _LARGE:
+        large = len(change.content) > _LARGE
+        if large:
             yield from count(change.content, _NAMES[change.kind], scope.limits)
-            after = _apply(before, change, scope, is_counted=True)
+        after = _apply(before, change, scope, is_counted=large)
+        if large:
             yield
-        else:
-            after = _apply(before, change, scope, is_counted=False)
         return (yield from _checked(before, after, change, scope))
     except ScopeError as error:
         return _outside(str(error))

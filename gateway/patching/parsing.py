@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gateway.depth import bounded, may_be_too_deep, most_charged, surveyed
+from gateway.depth import bounded, most_charged, surveyed, too_deep
 from gateway.json_values import VALUES
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, PatchLimitError, kind
@@ -33,10 +33,13 @@ def count(content: bytes, name: str, limits: PatchLimits) -> Generator[None, Non
 
     Raises PatchLimitError if there are too many.
     """
-    survey = yield from bounded(content, limits.values, limits.depth)
-    if survey.values > limits.values:
-        raise PatchLimitError(f"{name}: at most {limits.values} values and names of members, found {survey.values}")
-    if survey.too_deep:
+    if len(content) <= limits.values:
+        is_too_deep = too_deep(content, limits.depth)
+    else:
+        values, is_too_deep = yield from bounded(content, limits.values, limits.depth)
+        if values > limits.values:
+            raise PatchLimitError(f"{name}: at most {limits.values} values and names of members, found {values}")
+    if is_too_deep:
         raise PatchLimitError(f"{name}: arrays and objects may nest {limits.depth} levels deep, and nest deeper")
 
 
@@ -46,7 +49,7 @@ def decode(
     """What ``decoder`` makes of a text, which the PatchError calls ``name`` if it is refused. ``is_counted``: see
     ``count``, which is done else.
     """
-    if not is_counted and (len(content) > limits.values or may_be_too_deep(content, limits.depth)):
+    if not is_counted:
         finished(count(content, name, limits))
     try:
         return decoder.decode(content)

@@ -361,3 +361,14 @@ def test_the_largest_text_is_counted_in_slices_and_decoded_once(name, kind, arou
         # There the value's own depth is looked at once more, as a whole: at 4 ns a byte 40 ms.
         assert max(looked_at) <= 1_048_576
     assert slices > len(content) // 1_048_576
+
+
+@pytest.mark.parametrize("around", [b"[%s]", b"[" * 200 + b"%s" + b"]" * 200, b"%s".join([b"[" + b"[]," * 300, b"]"])])
+def test_a_text_with_fewer_bytes_than_values_are_allowed_is_applied(around):
+    """Whatever its numbers are charged: it can have no more values than bytes."""
+    value = around % b",".join([b"0.5"] * 45_000)
+    content = b'[{"op":"add","path":"/x","value":%s}]' % value
+    assert len(content) < DEFAULT_LIMITS.values
+    scope = Scope(visibility=None, writes=Writes.EVERYTHING, sub_resource="", limits=DEFAULT_LIMITS, steps=Steps())
+    applied = finished(apply_change({}, Change(kind=ChangeKind.JSON_PATCH, content=content), scope))
+    assert applied.after == apply_json_patch({}, content) == {"x": json.loads(value)}
