@@ -76,27 +76,38 @@ def main() -> None:
     print(f"{'':<34} {'bytes':>9} {'CPU each':>9} {'memory':>8} {'one':>7} {'judged':>7} {'twelve':>15}")
     for name in (*KINDS, *CHANGES):
         with tempfile.TemporaryDirectory() as folder:
-            changes = CHANGE.replace("VALUE", CHANGES.get(name, "None"))
-            worker = WORKER.replace("worker.main()", changes + "worker.main()")
-            gateway, port, context = start(Path(folder), f"{CONFIGURATION}---{CHANGING}", worker)
+            gateway, port, context = start(Path(folder), f"{CONFIGURATION}---{CHANGING}", worker_of(name))
             try:
-                print(f"{name:<34} {uvloop.run(measured(gateway.pid, port, context, KINDS.get(name)))}")
+                print(f"{name:<34} {uvloop.run(measured(gateway.pid, port, context, name))}")
             finally:
                 gateway.terminate()
                 gateway.wait(30)
 
 
-async def measured(pid: int, port: int, context: ssl.SSLContext, spec: bytes | None) -> str:
-    """One kind: the rest of its row. ``spec``: a part of the object; None: a policy makes a large change."""
+def worker_of(name: str) -> str:
+    """The text of the worker, which makes the change of this kind."""
+    change = CHANGE.replace("VALUE", CHANGES.get(name, "None"))
+    return WORKER.replace("worker.main()", f"{change}worker.main()")
+
+
+def large_of(name: str) -> Load:
+    """The request of this kind: a large object that a policy reads in part, or a small one that a policy changes."""
+    review = json.loads(json.loads(RECORDING.read_text())["body"])
+    # As an UPDATE, the policy reads a part of it.
+    review["request"]["operation"] = "UPDATE"
+    if name in KINDS:
+        review["request"]["object"]["spec"]["containers"] = "@"
+    body = json.dumps(review).encode().replace(b'"@"', KINDS.get(name, b""))
+    path = "/validate" if name in KINDS else "/mutate"
+    return Load(name="large", path=path, body=body, expected=b'"allowed":')
+
+
+async def measured(pid: int, port: int, context: ssl.SSLContext, name: str) -> str:
+    """One kind: the rest of its row."""
     review = json.loads(json.loads(RECORDING.read_text())["body"])
     review["request"]["operation"] = "DELETE"
     small = Load(name="small", path="/validate", body=json.dumps(review).encode(), expected=b'"allowed":true')
-    # As an UPDATE, the policy reads a part of it.
-    review["request"]["operation"] = "UPDATE"
-    if spec is not None:
-        review["request"]["object"]["spec"]["containers"] = "@"
-    body, path = json.dumps(review).encode(), "/mutate" if spec is None else "/validate"
-    large = Load(name="large", path=path, body=body.replace(b'"@"', spec or b""), expected=b'"allowed":')
+    large = large_of(name)
     before = memory(pid, "VmRSS")
     one: list[float] = []
     async with beside(port, context, small, one):
