@@ -1,14 +1,16 @@
 """How many calls of one worker are open, of all transports; further ones wait until one of them has ended.
 
 A worker that is slower than its callers has a queue at the gateway instead of one failure after another: a burst is
-judged, and whoever sends again at once after a failure is not answered at once. The calls that wait are served in turn
-between tenants (``fair_queue``), of each the oldest, or the newest once the oldest has waited for ``_TARGET_SECONDS``.
-A call that has waited for ``worker_wait_seconds``, or for half of its time, fails with ``OVERLOADED``.
+judged, and a client that sends again at once after a failure is not answered at once. The calls that wait are served in
+turn between tenants (``fair_queue``), of each the oldest, or the newest once the oldest has waited for
+``_TARGET_SECONDS``. A call that has waited for ``worker_wait_seconds``, or for half of its time, fails with
+``OVERLOADED``.
 
 Each call that waits belongs to a review in flight, and these are bounded.
 """
 
 import asyncio
+import math
 from collections.abc import Callable
 from time import monotonic
 from typing import Final
@@ -86,7 +88,7 @@ class CallLimit:
         now = monotonic()
         seconds = max(min(self._wait_seconds, (call.deadline - now) / 2), 0.0)
         item = _Wait(tenant_of(call), send, refuse)
-        waiting = Waiting(item, (item.tenant,), 1.0, now, float("inf"))
+        waiting = Waiting(item, (item.tenant,), 1.0, now, math.inf)
         item.alarm = asyncio.get_running_loop().call_later(seconds, self._refuse, waiting, seconds)
         self._queue.push(waiting)
 

@@ -141,7 +141,7 @@ def test_half_of_the_time_is_left_for_others(callers):
     assert callers.answers[late].reason is Reason.OVERLOADED
 
 
-def test_a_tenant_with_many_calls_delays_nobody_else(callers):
+def test_a_tenant_with_many_calls_delays_no_other_one(callers):
     """Places go round between tenants, however many calls one of them has waiting."""
     for _ in range(20):
         callers.call(namespace="greedy")
@@ -155,7 +155,7 @@ def test_a_tenant_with_many_calls_delays_nobody_else(callers):
     assert fourth in callers.at_worker
 
 
-def test_whoever_is_given_up_waits_no_more(callers):
+def test_a_call_that_is_given_up_waits_no_more(callers):
     """It is not sent, and nothing is left of it."""
     for _ in range(5):
         callers.call()

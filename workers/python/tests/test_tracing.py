@@ -243,7 +243,7 @@ for traceparent in ("", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
     ("provider", "imported"), [({}, "False\nFalse\n"), ({PROVIDER: "sdk_tracer_provider"}, "True\nTrue\n")]
 )
 def test_opentelemetry_is_imported_for_a_provider_only(provider, imported):
-    """Nobody can ask for a span before it is imported; and the import takes a tenth of the start."""
+    """Without the import no function can ask for a span; and the import takes a tenth of the start."""
     env = {name: text for name, text in os.environ.items() if not name.startswith("OTEL_")} | provider
     done = subprocess.run([sys.executable, "-c", UNTRACED], capture_output=True, text=True, check=True, env=env)
     assert done.stdout == imported
