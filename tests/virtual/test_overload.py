@@ -170,7 +170,7 @@ class CrowdOfCalls(Crowd):
 
 @pytest.mark.parametrize("namespaces", [1, 2, 7, 300])
 def test_a_worker_that_is_slower_than_its_callers_is_kept_busy_and_the_gateway_idle(loop, namespaces):
-    """It judges all that it can, and each review that is refused has waited: refusals take no time from it or from others."""
+    """It judges all that it can, and a refused review has waited: refusals take no time from it or from others."""
     flows = FlowControl(Limits(), NoEvents())
     crowd = CrowdOfCalls(loop, flows, 9.0, TransportLimits(), namespaces)
     clients = [loop.create_task(crowd.client(number)) for number in range(CONNECTIONS)]
