@@ -194,7 +194,8 @@ bench-cache: $(VENV)/.dev  ## CPU of a verdict from memory, from Redis, and from
 bench-workers: $(VENV)/.dev  ## CPU of a call to a gRPC worker, by stream, by call and through a queue
 	@$(BIN)/python benchmarks/workers.py $(ARGS)
 
-bench-observe: $(VENV)/.dev  ## CPU per review with everything off, with traces, and with decision log and recordings too
+bench-observe: $(VENV)/.dev  ## CPU that a review pays for traces if it is not sampled, and per review with everything on and off
+	@$(BIN)/python benchmarks/not_sampled.py
 	@$(BIN)/python benchmarks/observe.py $(ARGS)
 
 bench-overload: $(VENV)/.dev  ## offered load against goodput and latency, from half to ten times the capacity; needs Go (a quiet machine, please)

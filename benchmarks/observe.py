@@ -17,14 +17,13 @@ workers and the load another. What a kind has cost is all CPU time of its proces
 all its threads, also while another kind is loaded, when spans may go and files be written, divided by all its reviews.
 Two processes of one kind differ by some per cent, so all of them are started anew several times.
 
-A window cannot show microseconds. So what a review that is not sampled pays for traces is measured besides, part by
-part, in this process: the fastest of many short repeats.
+A window cannot show microseconds: what a review that is not sampled pays for traces is shown by ``not_sampled.py``.
 
 ``off again`` is a second gateway with everything off. If its ratio is more than 3 % from 1, or the 95 % interval of a
 ratio that is judged wider than 3 % to a side, the machine is too noisy for a verdict: exit code 2.
 
-Exit code 1: ``everything`` costs more than 10 % above ``off``, in the gateway or in gateway and worker together; or a
-review that is not sampled pays more than 3 µs. ``make bench-observe``; ``ARGS="--rounds 200"`` for steadier figures.
+Exit code 1: ``everything`` costs more than 10 % above ``off``, in the gateway or in gateway and worker together.
+``make bench-observe``; ``ARGS="--rounds 200"`` for steadier figures.
 """
 
 import argparse
@@ -37,7 +36,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import timeit
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -46,22 +44,7 @@ from pathlib import Path
 
 import uvloop
 from reviews import CONFIGURATION, WORKER, loads
-from served import CONNECTIONS, Load, children, send, start
-
-from gateway.engine.decision import Decision, Outcome, TimeLedger
-from gateway.engine.invocation_record import InvocationRecord
-from gateway.engine.plan import Described, make_plan
-from gateway.engine.trace_context import NO_TRACE, TraceContext, parent_of
-from gateway.engine.verdicts import Allow
-from gateway.policies.configuration import load as load_policies
-from gateway.policies.decoding.texts import SourceText
-from gateway.policies.model import Phase
-from gateway.review.request import decode
-from gateway.review.response import Response
-from gateway.telemetry.events import NoEvents, sampled_trace_id
-from gateway.telemetry.traces.settings import trace_settings
-from gateway.telemetry.traces.tracer import ReviewTracer
-from gateway.transports.proto.admission.worker.v1 import worker_pb2 as pb
+from served import CONNECTIONS, CORES, Load, children, pin, request, send, start
 
 MOST_RATIO = 1.10
 """Of ``everything`` to ``off``."""
@@ -75,11 +58,6 @@ WARM_UP = 5
 
 RESAMPLED = 2_000
 """How often the rounds are drawn again for the interval."""
-
-MOST_MICROSECONDS = 3.0
-"""Of a review that is not sampled: 1 % of one with one policy."""
-
-TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 
 SINK = """
 from concurrent import futures
@@ -170,8 +148,6 @@ def main() -> None:
     )
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text")
     arguments = parser.parse_args()
-    # First: nothing else of this benchmark runs meanwhile.
-    parts = not_sampled()
     load = next(load for load in loads() if load.name == arguments.load)
     rounds: Rounds = []
     with sink() as receiver:
@@ -185,10 +161,10 @@ def main() -> None:
     print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
     found = {name: compared(rounds, name) for name in arguments.kinds}
     if arguments.output == "json":
-        print(json.dumps(as_json(rounds, found, parts), indent=1))
+        print(json.dumps(as_json(rounds, found), indent=1))
     else:
-        report(rounds, found, parts)
-    noisy, exceeded = [*_noise(found)], [*_above_ratio(found), *_above_microseconds(parts)]
+        report(rounds, found)
+    noisy, exceeded = [*_noise(found)], [*_above(found)]
     for each in (*noisy, *exceeded):
         print(each, file=sys.stderr)
     sys.exit(2 if noisy else bool(exceeded))
@@ -271,26 +247,12 @@ async def measured(
 
 async def window(pairs: Sequence[tuple[asyncio.StreamReader, asyncio.StreamWriter]], load: Load, seconds: float) -> int:
     """Put the load on a gateway for some seconds; how many reviews were answered."""
-    head = (
-        f"POST {load.path}?timeout=10s HTTP/1.1\r\nHost: gateway.svc:443\r\nUser-Agent: kube-apiserver-admission\r\n"
-        f"Content-Length: {len(load.body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
-        "Accept-Encoding: gzip\r\n\r\n"
-    )
-    message = head.encode() + load.body
+    message = request(load)
     answered: list[float] = []
     until = time.monotonic() + seconds
     await asyncio.gather(*(send(*pair, message, load.expected, until, answered) for pair in pairs))
     assert answered, "no review was answered in a window: make it longer, or the machine quieter"
     return len(answered)
-
-
-def pin(pid: int, index: int) -> None:
-    """Let all threads of a process run on one core only, counted in those that this process may use at the start."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        os.sched_setaffinity(int(task.name), {CORES[index]})
-
-
-CORES = sorted(os.sched_getaffinity(0))
 
 
 def cpu_seconds(pid: int) -> float:
@@ -299,81 +261,6 @@ def cpu_seconds(pid: int) -> float:
     clock_getcpuclockid(3) gives.
     """
     return time.clock_gettime(~pid << 3 | 2)
-
-
-# ------------------------------------------------------------------------------------- a review that is not sampled
-
-
-def not_sampled() -> dict[str, float]:
-    """Microseconds of each thing that a review of one policy pays for traces if it is not sampled.
-
-    What it would pay without traces is not in them: the empty fields of the message are written, too.
-    """
-    settings = trace_settings({}, endpoint="http://127.0.0.1:4317", ratio=0.0)
-    assert settings is not None
-    begin = settings.sampler.begin
-    trace = begin(None)
-    tracer, decision = ReviewTracer(settings, NoEvents()), allowed(trace)
-    plain, traced = message(NO_TRACE), message(trace)
-
-    def is_traced() -> None:
-        decision.__dict__.clear()  # it is kept there, once for each decision
-        assert not decision.is_traced
-
-    parts = {
-        "the trace begins": fastest(lambda: begin(None)),
-        "traceparent in the message": fastest(traced) - fastest(plain),
-        "its read for exemplars": fastest(lambda: sampled_trace_id(trace.traceparent)),
-        "is_traced, for exemplars": fastest(is_traced) - fastest(decision.__dict__.clear),
-        "decided(): is it exported?": fastest(lambda: tracer.decided(decision)),
-    }
-    # The same with what the API server sends, if it traces and has not sampled the review.
-    sent = fastest(lambda: begin(parent_of((TRACEPARENT,), ())))
-    return {**parts, ALL_PARTS: sum(parts.values()), "(begins from a traceparent)": sent}
-
-
-ALL_PARTS = "all of it"
-
-
-def fastest(part: Callable[[], object]) -> float:
-    """Microseconds, without those of a call: the fastest of many short repeats, which nothing has interrupted."""
-    number, repeat = 200, 2_000
-    times = [min(timeit.repeat(each, number=number, repeat=repeat)) for each in (part, _nothing)]
-    return 1e6 * (times[0] - times[1]) / number
-
-
-def _nothing() -> None:
-    pass
-
-
-def allowed(trace: TraceContext) -> Decision:
-    """A review that one policy has allowed."""
-    load = next(load for load in loads() if load.name == "validating, one policy")
-    policy = load_policies(
-        [SourceText(name="bench.yaml", content=CONFIGURATION.encode(), directory="/nonexistent")]
-    ).validating[0]
-    turn = InvocationRecord(round=0, index=0, label="bench", policy=policy, matched=True, answer=Allow())
-    return Decision(
-        phase=Phase.VALIDATING,
-        trace=trace,
-        plan=make_plan(Phase.VALIDATING, [policy], {policy.qualified_name: Described(version="1")}),
-        request=decode(load.body),
-        outcome=Outcome.ALLOWED,
-        response=Response(allowed=True),
-        patch=(),
-        changed_object=None,
-        calls=(turn,),
-        started=0.0,
-        ended=0.001,
-        ends=10.0,
-        ledger=TimeLedger(),
-    )
-
-
-def message(trace: TraceContext) -> Callable[[], object]:
-    """Writes the fields of a call that all calls of a review share."""
-    uid, traceparent, tracestate = "705ab4f5-6393-11e8-b7cc-42010a800002", trace.traceparent, trace.tracestate
-    return lambda: pb.PolicyCall(uid=uid, traceparent=traceparent, tracestate=tracestate).SerializeToString()
 
 
 # ------------------------------------------------------------------------------------------------------ the report
@@ -412,7 +299,7 @@ def summed(rounds: Sequence[dict[str, Cost]], name: str) -> Cost:
     return sum((each[name] for each in rounds), NOTHING)
 
 
-def as_json(rounds: Rounds, found: dict[str, dict[str, Ratio]], parts: dict[str, float]) -> dict[str, object]:
+def as_json(rounds: Rounds, found: dict[str, dict[str, Ratio]]) -> dict[str, object]:
     """The document: sums, ratios with their intervals."""
     costs = {name: summed(rounds, name) for name in rounds[0]}
     return {
@@ -425,11 +312,10 @@ def as_json(rounds: Rounds, found: dict[str, dict[str, Ratio]], parts: dict[str,
             }
             for name, cost in costs.items()
         },
-        "not_sampled_us": parts,
     }
 
 
-def report(rounds: Rounds, found: dict[str, dict[str, Ratio]], parts: dict[str, float]) -> None:
+def report(rounds: Rounds, found: dict[str, dict[str, Ratio]]) -> None:
     """As text."""
     print(f"CPU per review: microseconds, and ratio to {OFF!r} (95 % interval); {len(rounds)} rounds")
     print(f"{'':<28} {'gateway':>8} {'ratio':>22} {'with worker':>12} {'ratio':>22} {'reviews':>9}")
@@ -437,9 +323,6 @@ def report(rounds: Rounds, found: dict[str, dict[str, Ratio]], parts: dict[str, 
         cost, ratios = summed(rounds, name), found.get(name, {})
         gateways, both = (str(ratios.get(column, "")) for column in COLUMNS)
         print(f"{name:<28} {cost.gateway_us:>8.1f} {gateways:>22} {cost.both_us:>12.1f} {both:>22} {cost.reviews:>9}")
-    print("what a review that is not sampled pays for traces; the fastest of many repeats")
-    for name, micro in parts.items():
-        print(f"{name:<28} {micro:>15.2f} µs")
 
 
 def _noise(found: dict[str, dict[str, Ratio]]) -> Iterator[str]:
@@ -451,15 +334,10 @@ def _noise(found: dict[str, dict[str, Ratio]]) -> Iterator[str]:
             yield f"{column}: {JUDGED} has too wide an interval, {ratio}; no verdict: more rounds, or a quieter machine"
 
 
-def _above_ratio(found: dict[str, dict[str, Ratio]]) -> Iterator[str]:
+def _above(found: dict[str, dict[str, Ratio]]) -> Iterator[str]:
     for column, ratio in found.get(JUDGED, {}).items():
         if ratio.value > MOST_RATIO:
             yield f"{column}: {JUDGED} costs {ratio} times as much as {OFF}, the limit is {MOST_RATIO}"
-
-
-def _above_microseconds(parts: dict[str, float]) -> Iterator[str]:
-    if parts[ALL_PARTS] > MOST_MICROSECONDS:
-        yield f"a review that is not sampled pays {parts[ALL_PARTS]:.2f} µs, the limit is {MOST_MICROSECONDS} µs"
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CONNECTIONS = 32
 TICKS = os.sysconf("SC_CLK_TCK")
+CORES = sorted(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +83,16 @@ def encoded(review: object) -> bytes:
     return json.dumps(review, separators=(",", ":")).encode() + b"\n"
 
 
+def request(load: Load) -> bytes:
+    """As kube-apiserver sends it, head and body."""
+    head = (
+        f"POST {load.path}?timeout=10s HTTP/1.1\r\nHost: gateway.svc:443\r\nUser-Agent: kube-apiserver-admission\r\n"
+        f"Content-Length: {len(load.body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
+        "Accept-Encoding: gzip\r\n\r\n"
+    )
+    return head.encode() + load.body
+
+
 async def one_window(  # noqa: PLR0913 - what is measured, where, and how
     pid: int,
     worker: int,
@@ -95,12 +106,7 @@ async def one_window(  # noqa: PLR0913 - what is measured, where, and how
     """Send one kind of request over all connections for some seconds."""
     latencies: list[float] = []
     pairs = [await asyncio.open_connection("127.0.0.1", port, ssl=context) for _ in range(connections)]
-    head = (
-        f"POST {load.path}?timeout=10s HTTP/1.1\r\nHost: gateway.svc:443\r\nUser-Agent: kube-apiserver-admission\r\n"
-        f"Content-Length: {len(load.body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
-        "Accept-Encoding: gzip\r\n\r\n"
-    )
-    message = head.encode() + load.body
+    message = request(load)
     cpu, worker_cpu, began = cpu_seconds(pid), cpu_seconds(worker), time.monotonic()
     await asyncio.gather(*(send(*pair, message, load.expected, began + seconds, latencies) for pair in pairs))
     wall = time.monotonic() - began
@@ -144,3 +150,9 @@ def cpu_seconds(pid: int) -> float:
 def children(pid: int) -> list[int]:
     """The processes that a process has started."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def pin(pid: int, index: int) -> None:
+    """Let all threads of a process run on one core only, counted in those that this process may use at the start."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(task.name), {CORES[index]})

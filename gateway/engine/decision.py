@@ -12,7 +12,7 @@ from msgspec import Struct
 from gateway.engine.annotations import kubernetes_annotations
 from gateway.engine.answer_source import SampledCall
 from gateway.engine.field_changes import FieldChange, field_changes
-from gateway.engine.invocation_record import InvocationRecord, has_failure
+from gateway.engine.invocation_record import InvocationRecord
 from gateway.engine.object_state import ObjectState
 from gateway.engine.plan import Plan
 from gateway.engine.trace_context import NO_TRACE, TraceContext
@@ -71,10 +71,12 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     ``response`` is the response to the API server. ``patch`` is the difference between the original object and
     ``object``, empty unless the request is allowed. ``changed_object`` is None if no policy changed the object;
     ``object_state`` has which policy changed what. ``calls`` are the turns of the policies that have a rule about the
-    request. ``prefetches`` counts the calls made before a policy's turn. ``started`` is when the request was received,
-    ``ended`` when it was decided, ``ends`` the end of the budget; ``ledger`` has the time of each stage. ``entry`` is
-    the registered entry that was called, None for the path of a whole phase; ``trace`` is the trace context of which
-    each call had a part. ``sampled_calls`` has all calls, if the trace is sampled: also those that no turn used.
+    request. ``is_traced``: the gateway exports the review's spans, because it is sampled, slow, denied or failed,
+    failures ignored included. (A client that hangs up soon is nothing to look into.) ``prefetches`` counts the calls
+    made before a policy's turn. ``started`` is when the request was received, ``ended`` when it was decided, ``ends``
+    the end of the budget; ``ledger`` has the time of each stage. ``entry`` is the registered entry that was called,
+    None for the path of a whole phase; ``trace`` is the trace context of which each call had a part. ``sampled_calls``
+    has all calls, if the trace is sampled: also those that no turn used.
 
     ``reason`` is why the gateway itself refused the review, whatever the policies said (INTERNAL, REQUEST_TOO_LARGE);
     else None. Then, and of a canceled review, ``calls`` are the turns as far as they got, mostly none: a policy that
@@ -92,6 +94,7 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     patch: tuple[Operation, ...]
     changed_object: Any
     calls: tuple[InvocationRecord, ...]
+    is_traced: bool = False
     object_state: ObjectState | None = None
     prefetches: int = 0
     sampled_calls: tuple[SampledCall, ...] = ()
@@ -101,28 +104,9 @@ class Decision(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     ledger: TimeLedger
 
     @property
-    def is_traced(self) -> bool:
-        """Whether the gateway exports its spans: it is sampled, slow, denied or failed, failures ignored included. (A
-        client that hangs up soon is nothing to look into.)
-        """
-        trace = self.trace
-        if trace.sampled or not trace.trace_id:
-            return trace.sampled
-        outcome = self.outcome
-        return (
-            self.ended - self.started >= trace.slow_seconds
-            or outcome is Outcome.DENIED
-            or outcome is Outcome.FAILED
-            or has_failure(self.calls)
-        )
-
-    @property
     def trace_id(self) -> str:
         """The trace in which it is found: of the gateway's spans, or without tracing the API server's; "" if none."""
-        trace = self.trace
-        if trace.trace_id:
-            return trace.trace_id if self.is_traced else ""
-        return trace.traceparent[3:35]
+        return "" if self.trace.has_span and not self.is_traced else self.trace.trace_id
 
     @cached_property
     def all_calls(self) -> tuple[InvocationRecord, ...]:

@@ -378,10 +378,11 @@ class Engine:
                 changed=changed_by(calls, patch, self._object) if patch else {},
                 warns_of=lambda policy: self._open_warnings.due(policy, now),
             )
+        trace, started = self._trace, self._budget.started
         decision = Decision(
             phase=self._plan.phase,
             entry=self._entry,
-            trace=self._trace,
+            trace=trace,
             plan=self._plan,
             request=self._request,
             outcome=outcome,
@@ -389,10 +390,17 @@ class Engine:
             patch=patch,
             changed_object=self._object.after,
             calls=calls,
+            is_traced=trace.has_span
+            and (
+                trace.sampled
+                or state.has_failure
+                or not (response.allowed or canceled)
+                or now - started >= trace.slow_seconds
+            ),
             object_state=self._object,
             prefetches=self._tracker.prefetches,
             sampled_calls=self._tracker.sampled_calls(),
-            started=self._budget.started,
+            started=started,
             ended=now,
             ends=self._budget.ends,
             ledger=self.ledger,

@@ -3,7 +3,6 @@
 Times are seconds on the driver's clock; only differences between them have a meaning.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -23,14 +22,6 @@ UNDECIDED: Final = frozenset({Reason.CONDITION_ERROR, Reason.NAMESPACE_UNKNOWN})
 def refuses(failure: Failure, policy: Policy) -> bool:
     """Whether a failure refuses the request: under failurePolicy Fail, or if the failure cannot be ignored."""
     return policy.failure_policy is FailurePolicy.FAIL or not failure.ignorable
-
-
-def has_failure(calls: Sequence["InvocationRecord"]) -> bool:
-    """Whether a policy failed, ignored or not, or had a stale verdict instead."""
-    for call in calls:  # noqa: SIM110 - a generator takes a microsecond, for each review
-        if call.instead_of is not None or isinstance(call.answer, Failure):
-            return True
-    return False
 
 
 class InvocationRecord(Struct, frozen=True, kw_only=True):

@@ -90,6 +90,9 @@ def compose(
         changed: the operations of the patch by the label of the policy that made them; their values are not read.
         warns_of: whether the user is warned that a failure of this policy was ignored.
     """
+    audible = [record for record in records if not record.silent]
+    if not audible and not changed:
+        return Outcome.ALLOWED, Response(allowed=True, patch=patch)
     denials: list[InvocationRecord] = []
     failures: list[InvocationRecord] = []
     warnings: list[str] = []
@@ -97,7 +100,6 @@ def compose(
     # The gateway's own annotations come first, so that no worker's annotation can replace them.
     for label, operations in changed.items():
         annotations[annotation_key(label, "changed")] = _places(operations, room=CHANGED_BYTES)
-    audible = [record for record in records if not record.silent]
     for record in audible:
         if record.refuses:
             (denials if isinstance(record.answer, Deny) else failures).append(record)

@@ -65,7 +65,8 @@ class _Effect(Struct, frozen=True, kw_only=True):
 class ReviewState:
     """The turns that have ended, in the order in which they ended, and the current object.
 
-    ``stopped``: a mutating policy has refused, so the chain has ended.
+    ``stopped``: a mutating policy has refused, so the chain has ended. ``has_failure``: a policy failed, ignored or
+    not, or had a stale verdict instead.
     """
 
     def __init__(self, request: Request, plan: Plan, limits: PatchLimits) -> None:
@@ -75,6 +76,7 @@ class ReviewState:
         self.object = ObjectState(request, limits)
         self.records: list[InvocationRecord] = []
         self.stopped = False
+        self.has_failure = False
 
     def due(self, invocation: PolicyInvocation) -> bool:
         """Whether the policy is called in this round if it matches."""
@@ -159,6 +161,8 @@ class ReviewState:
             conflicts=effect.conflicts,
         )
         self.records.append(record)
+        if isinstance(answer, Failure) or result.instead_of is not None:
+            self.has_failure = True
         if not self._validating:
             self._reinvocation.settled(record)
             self.stopped = record.refuses

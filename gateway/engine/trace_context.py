@@ -43,21 +43,30 @@ _SPANS: Final = (1 << 64) - 1
 """How many ids of spans there are: zero is none."""
 
 
-class TraceContext(Struct, frozen=True, kw_only=True):
+class TraceContext(Struct, frozen=True, kw_only=True, gc=False):
     """The trace of one review. ``traceparent`` and ``tracestate`` go to the workers, "" where there is none.
 
-    The rest is empty without tracing. ``trace_id`` and ``parent_id`` are hexadecimal; ``parent_id`` is the API server's
-    span, "" if the gateway began the trace. ``sampled``: the spans are exported in any case; else only those of a
-    review that is denied, fails, or takes ``slow_seconds``.
+    ``has_span``: the gateway traces, and ``traceparent`` names its span of the review. The rest has no meaning without:
+    ``parent_id`` is the API server's span in hexadecimal, "" if the gateway began the trace. ``sampled``: the spans are
+    exported in any case; else only those of a review that is denied, fails, or takes ``slow_seconds``.
     """
 
     traceparent: str = ""
     tracestate: str = ""
-    trace_id: str = ""
+    has_span: bool = False
     parent_id: str = ""
-    span_id: int = 0
     sampled: bool = False
     slow_seconds: float = math.inf
+
+    @property
+    def trace_id(self) -> str:
+        """Of the traceparent, in hexadecimal; "" if there is none."""
+        return self.traceparent[3:35]
+
+    @property
+    def span_id(self) -> int:
+        """Of the traceparent, which there has to be."""
+        return int(self.traceparent[36:52], 16)
 
     def span_of(self, call: int) -> int:
         """The id of the span of a call, by the call's number in the review."""

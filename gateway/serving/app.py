@@ -191,8 +191,6 @@ class Gateway:
         settings = self.settings
         lines = PatchLines(secrets.token_bytes(_DIGEST_KEY_BYTES))
         observers: list[DecisionObserver] = [self.metrics, *self._outputs.observers, self.explanations.memory]
-        if self._tracer is not None:
-            observers.append(self._tracer)
         if settings.idempotency_sample_ratio:
             share = settings.idempotency_sample_ratio
             observers.append(IdempotencyCheck(self._replays, self.metrics, share=share, lines=lines))
@@ -204,6 +202,7 @@ class Gateway:
             events=self.metrics,
             outdated=self._outdated,
             consumers=(*observers, *consumers),
+            traced=() if self._tracer is None else (self._tracer,),
             shadows=shadows,
             limits=settings.limits,
             patch_limits=settings.patch_limits,

@@ -57,6 +57,7 @@ def own_decision(  # noqa: PLR0913 - what one review consists of, by name
         patch=(),
         changed_object=None,
         calls=(),
+        is_traced=trace.has_span,
         started=started,
         ended=ended,
         ends=ends,
@@ -66,4 +67,11 @@ def own_decision(  # noqa: PLR0913 - what one review consists of, by name
 
 def internal(record: Decision) -> Decision:
     """The decision of a review that an error inside the gateway has ended; ``record`` has how far it got."""
-    return replace(record, outcome=Outcome.FAILED, reason=Reason.INTERNAL, response=refused(500, INTERNAL), patch=())
+    return replace(
+        record,
+        outcome=Outcome.FAILED,
+        reason=Reason.INTERNAL,
+        response=refused(500, INTERNAL),
+        patch=(),
+        is_traced=record.trace.has_span,
+    )

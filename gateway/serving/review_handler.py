@@ -88,6 +88,7 @@ class ReviewHandler:
         events: counts reviews, and requests without a decision.
         outdated: records the calls by an outdated registration.
         consumers: observe each decision; what they raise is logged and changes nothing.
+        traced: observe the decisions that are traced.
         shadows: observes the decisions of configurations in which a policy has a shadow.
         limits: how deep a review may nest, and how many values may be parsed together.
         patch_limits: of the changes that workers make.
@@ -101,6 +102,7 @@ class ReviewHandler:
         events: Events,
         outdated: OutdatedCalls | None = None,
         consumers: Sequence[DecisionObserver] = (),
+        traced: Sequence[DecisionObserver] = (),
         shadows: DecisionObserver | None = None,
         limits: Limits | None = None,
         patch_limits: PatchLimits = DEFAULT_LIMITS,
@@ -108,6 +110,7 @@ class ReviewHandler:
     ) -> None:
         self._configurations = configurations
         self._consumers = tuple(consumers)
+        self._traced = tuple(traced)
         self._consumers_with_shadows = self._consumers if shadows is None else (*consumers, shadows)
         self._events = events
         self._outdated = outdated or OutdatedCalls(events)
@@ -313,7 +316,7 @@ class ReviewHandler:
         return HttpReply(status=400, body=line(str(error)), content_type="text/plain; charset=utf-8")
 
     def _notify(self, decision: Decision, consumers: Sequence[DecisionObserver]) -> None:
-        for consumer in consumers:
+        for consumer in (*consumers, *self._traced) if decision.is_traced else consumers:
             try:
                 consumer.decided(decision)
             except Exception:  # noqa: BLE001 - logged: an observer must not change the answer

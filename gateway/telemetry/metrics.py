@@ -231,6 +231,6 @@ def _content_type(openmetrics: bool) -> str:  # noqa: FBT001 - the same
 def _exemplar(decision: Decision) -> str:
     """The trace in which a decision is found, if it is sampled, or exported (slow, denied, failed); else ""."""
     trace = decision.trace
-    if trace.trace_id and decision.is_traced:
-        return trace.trace_id
+    if trace.has_span:
+        return trace.trace_id if decision.is_traced else ""
     return sampled_trace_id(trace.traceparent) if trace.traceparent else ""

@@ -9,7 +9,7 @@ from gateway.policies.model import FailurePolicy, Phase, Rule
 from gateway.reasons import Reason
 from tests.world import label, plan, policy, request
 
-TRACE = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-00", "trace_id": "a" * 32, "span_id": 7, "slow_seconds": 2.0}
+TRACE = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-00", "has_span": True, "slow_seconds": 2.0}
 OTHERS = (Rule(operations=("*",), api_groups=("apps",), api_versions=("v1",), resources=("deployments",)),)
 
 

@@ -105,7 +105,7 @@ def test_every_tracestate_that_goes_on_is_one_for_opentelemetry(made):
 @given(st.integers(1, 2**64 - 1), st.integers(1, 1000))
 def test_every_call_has_a_span_of_its_own(span_id, calls):
     """The ids of the spans of a review's calls differ from one another and from the review's, and none is zero."""
-    trace = TraceContext(trace_id=TRACE, span_id=span_id, sampled=True)
+    trace = TraceContext(traceparent=f"00-{TRACE}-{span_id:016x}-01", has_span=True, sampled=True)
     ids = {trace.span_of(number) for number in range(1, calls + 1)} | {span_id}
     assert 0 not in ids
     assert len(ids) == calls + 1

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as pb
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2_grpc as service
 
+from gateway.engine.trace_context import TraceContext
 from gateway.engine.verdicts import Allow, Deny, Failure
 from gateway.policies.model import FailurePolicy
 from gateway.reasons import Reason
@@ -117,7 +118,7 @@ def collector(request, monkeypatch):
 
 def line(answer, **fields):
     decision, _ = decide([value_policy("p", **fields)], {"p": answer})
-    traced = replace(decision, trace=replace(decision.trace, trace_id=TRACE))
+    traced = replace(decision, trace=TraceContext(traceparent=f"00-{TRACE}-{'b' * 16}-01"))
     return encoded(decision_document(traced, offset=1_000_000.0)) + b"\n"
 
 

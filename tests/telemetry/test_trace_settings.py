@@ -1,6 +1,7 @@
 """Traces: what OpenTelemetry's variables and the flags mean."""
 
 import pytest
+from opentelemetry.sdk.trace.sampling import TraceIdRatioBased
 
 from gateway.engine.trace_context import parent_of
 from gateway.telemetry.traces.settings import GRPC, HTTP, otlp_target, trace_settings
@@ -74,13 +75,26 @@ def test_the_protocol_follows_from_a_variable_or_the_port(environment, endpoint,
 def test_samplers_are_opentelemetrys(monkeypatch, sampler, argument, ratio, parent, root, sampled):
     """The flag comes before the variable. ``root`` is the first byte of the half of a trace's id that counts."""
     environment = COLLECTOR | {"OTEL_TRACES_SAMPLER": sampler, "OTEL_TRACES_SAMPLER_ARG": argument}
-    number = int(f"{TRACE[:16]}{root or '00'}{'0' * 14}", 16)
-    monkeypatch.setattr("gateway.telemetry.traces.sampling.getrandbits", lambda bits: number % (1 << bits) or 1)
+    random = bytes.fromhex(f"{TRACE[:16]}{root or '00'}{'0' * 13}1") * 64
+    monkeypatch.setattr("gateway.telemetry.traces.sampling.randbytes", lambda number: random[:number])
     begun = trace_settings(environment, ratio=ratio).sampler.begin(
         parent_of([f"00-{TRACE}-b7ad6b7169203331-{parent}"], []) if parent else None
     )
     assert begun.sampled is sampled
     assert begun.traceparent[-2:] == f"0{int(sampled)}"
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0])
+def test_traces_without_a_parent_are_new_ones(ratio):
+    """Each has valid ids of its own, and is sampled as OpenTelemetry's sampler decides for its id."""
+    begin = trace_settings(COLLECTOR, ratio=ratio).sampler.begin
+    traces = [begin(None) for _ in range(200)]
+    assert len({trace.trace_id for trace in traces}) == len({trace.span_id for trace in traces}) == len(traces)
+    theirs = TraceIdRatioBased(ratio)
+    for trace in traces:
+        parent = parent_of([trace.traceparent], [])
+        assert (parent.trace_id, int(parent.span_id, 16)) == (trace.trace_id, trace.span_id)
+        assert trace.sampled is theirs.should_sample(None, int(trace.trace_id, 16), "").decision.is_sampled()
 
 
 def test_invalid_variables_are_ignored_with_a_warning():

@@ -5,7 +5,6 @@ costs two numbers and the header for the workers.
 """
 
 from gateway.engine.decision import Decision
-from gateway.engine.trace_context import Parent, TraceContext
 from gateway.telemetry.decision_batch import DecisionBatch
 from gateway.telemetry.events import Events
 from gateway.telemetry.traces.decision_spans import decision_spans
@@ -17,7 +16,7 @@ SERVICE = "admission-gateway"
 
 
 class ReviewTracer:
-    """Begins traces, and observes decisions.
+    """Begins traces, and observes the decisions that are traced.
 
     Args:
         settings: of the export.
@@ -25,18 +24,14 @@ class ReviewTracer:
     """
 
     def __init__(self, settings: TraceSettings, events: Events) -> None:
-        self._sampler = settings.sampler
+        self.begin = settings.sampler.begin
+        """Gives the trace of a review, with the API server's span or None as its parent."""
         self._export = SpanExport(settings, SERVICE, span_counter(events))
         self._batch = DecisionBatch(lambda decision: self._export.put(decision_spans(decision)))
 
-    def begin(self, parent: Parent | None) -> TraceContext:
-        """The trace of a review."""
-        return self._sampler.begin(parent)
-
     def decided(self, decision: Decision) -> None:
-        """Export the spans of a decision, if they count."""
-        if decision.is_traced:
-            self._batch.add(decision)
+        """Export the spans of a decision that is traced."""
+        self._batch.add(decision)
 
     def start(self) -> None:
         """Begin to export, in the running loop."""
