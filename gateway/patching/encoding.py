@@ -16,31 +16,31 @@ from gateway.patching.equality import Value
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 """By code points, which is the order of the bytes in UTF-8, too."""
 
-_ESCAPES: Final = {
-    b"<": b"\\u003c",
-    b">": b"\\u003e",
-    b"&": b"\\u0026",
-    b"\xe2\x80\xa8": b"\\u2028",
-    b"\xe2\x80\xa9": b"\\u2029",
-}
-_ESCAPED: Final = re.compile(b"[<>&]|\xe2\x80[\xa8\xa9]")
+_ESCAPES: Final = (
+    (b"<", b"\\u003c"),
+    (b">", b"\\u003e"),
+    (b"&", b"\\u0026"),
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+)
 _PERHAPS_FLOAT: Final = re.compile(rb"[0-9](?:[eE][-+0-9]|[.]0[,\]}])")
 _STRING_OR_FLOAT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|([.]0)(?=[,\]}])|(-?[0-9.]+[eE][-+0-9]+)', re.DOTALL)
 """A float without exponent is written alike, but for its ".0"."""
 _SMALL: Final = 1e-6
 _LARGE: Final = 1e21
-_BLANK: Final = re.compile(rb"[ \t\r\n]")
-_STRING_OR_BLANK: Final = re.compile(rb'("(?:[^"\\]|\\.)*")|[ \t\r\n]+', re.DOTALL)
 
 
 def escaped(text: bytes) -> bytes:
     """A JSON text with those characters escaped; they cannot occur outside of strings."""
-    return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], text)
+    # Five passes at memory speed: one pass of a regular expression takes fifty times as long.
+    for character, escape in _ESCAPES:
+        text = text.replace(character, escape)
+    return text
 
 
 def compacted(text: bytes) -> bytes:
     """A JSON text without blanks between its tokens (json.Compact)."""
-    return _STRING_OR_BLANK.sub(rb"\1", text) if _BLANK.search(text) else text
+    return msgspec.json.format(text, indent=-1)
 
 
 def encoded(value: Value) -> bytes:

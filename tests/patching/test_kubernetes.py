@@ -302,3 +302,26 @@ def test_any_patch_applies_or_is_an_error(document, operations):
     else:
         message = ""
     assert len(message) < 2000
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_large_value_is_compared_like_a_small_one(size):
+    """By its text: escaped as Go would write it, a test finds what was added, and else only the same text again."""
+    plain, raw, escaped = "x" * size, "<" * size, "\\u003c" * size
+    patches = {
+        (plain, plain): True,
+        (raw, raw): True,
+        (escaped, escaped): True,
+        (raw, escaped): False,
+    }
+    for (added, tested), is_equal in patches.items():
+        content = (
+            f'[{{"op":"add","path":"/a","value":{{"b":"{added}"}}}},{{"op":"test","path":"/a/b","value":"{tested}"}}]'
+        ).encode()
+        limits = PatchLimits(compared_bytes=2_000_000)
+        if is_equal:
+            after = apply_json_patch({}, content, dialect=PatchDialect.KUBERNETES, limits=limits)
+            assert after == {"a": {"b": json.loads(f'"{added}"')}}
+        else:
+            with pytest.raises(PatchError):
+                apply_json_patch({}, content, dialect=PatchDialect.KUBERNETES, limits=limits)
