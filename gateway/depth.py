@@ -22,7 +22,7 @@ just under the limit) some 40 ns for each bracket, which is less than the parser
 
 from collections.abc import Generator
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _PIECE = 256
 """Bytes of a piece: with at most 256 brackets in it, half of them closing, a piece exceeds a limit of 256 only if it
@@ -155,6 +155,17 @@ def too_deep(text: bytes, limit: int) -> bool:
     error does not go deeper than ``limit`` before that.
     """
     return may_be_too_deep(text, limit) and _passes(_structure(text, _ALL_BUT_QUOTES_AND_BRACKETS), limit)
+
+
+def value_too_deep(value: Any, limit: int) -> bool:
+    """The same of a decoded value, whose containers are dicts and lists."""
+    level, depth = [value], 0
+    while level := [each for each in level if type(each) is dict or type(each) is list]:
+        depth += 1
+        if depth > limit:
+            return True
+        level = [child for each in level for child in (each.values() if type(each) is dict else each)]
+    return False
 
 
 def _charge(outside: bytes) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.depth import most_values, too_deep
+from gateway.depth import most_values, too_deep, value_too_deep
 from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, PatchLimitError, json_quoted, kind, quoted
 from gateway.patching.limits import PatchLimits
@@ -52,10 +52,11 @@ class Draft:
             # No value is deeper than the number of brackets in the patch, so values are measured only in few patches.
             self._nesting = self._patch.count(b"[") + self._patch.count(b"{")
         if self._nesting + len(target) > self._limits.depth:
-            self._check_depth_of(_encoded(value), target)
+            # The text of a few long strings would take ten times as long to look at as the value.
+            self._refuse(target, too_deep=value_too_deep(value, self._limits.depth - len(target)))
 
-    def _check_depth_of(self, text: bytes, target: Pointer) -> None:
-        if too_deep(text, self._limits.depth - len(target)):
+    def _refuse(self, target: Pointer, *, too_deep: bool) -> None:
+        if too_deep:
             raise PatchLimitError(
                 f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {place(target)}"
             )
@@ -144,7 +145,7 @@ class Draft:
     def share(self, source: Pointer, target: Pointer) -> None:
         """``copy``: put the value at ``source`` at ``target`` as well."""
         value = self.read(source)
-        self._check_depth_of(self._counted(value), target)
+        self._check_depth_of_copy(value, target)
         self._disown(value)
         self.put(value, target)
 
@@ -158,11 +159,11 @@ class Draft:
             raise PatchError(f"{place(source)} cannot be moved into itself")
         value = self.take(source)
         if len(target) > len(source):
-            self._check_depth_of(self._counted(value), target)
+            self._check_depth_of_copy(value, target)
         self.put(value, target)
 
-    def _counted(self, value: Value) -> bytes:
-        """The JSON text of a value that is copied or measured; the sum of their sizes is limited."""
+    def _check_depth_of_copy(self, value: Value, target: Pointer) -> None:
+        """The same of a value that is copied or moved deeper, in its text; the sum of their sizes is limited."""
         text = _encoded(value)
         self._copied += len(text)
         limit = self._limits.copied_bytes
@@ -173,7 +174,7 @@ class Draft:
         self._values += most_values(text)
         if self._values > self._limits.values:
             raise PatchLimitError(f"a patch may copy {self._limits.values} values in all, and would copy more")
-        return text
+        self._refuse(target, too_deep=too_deep(text, self._limits.depth - len(target)))
 
     def _shift(self, elements: int) -> None:
         """Count array elements that move by one index."""

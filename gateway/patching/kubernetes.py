@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from gateway.depth import too_deep
+from gateway.depth import too_deep, value_too_deep
 from gateway.json_values import VALUES
 from gateway.patching.comparison import Comparison
 from gateway.patching.encoding import encoded
@@ -148,8 +148,10 @@ class _Target:
         self._values += charged(text, limit - self._values) if count else 0
         if self._values > limit:
             raise PatchLimitError(f"a patch may copy {limit} values in all, and would copy more")
-        # A text adds no level, and a long one has most brackets.
-        if text[:1] != b'"' and too_deep(text, self._limits.depth - path.count("/")):
+        limit = self._limits.depth - path.count("/")
+        # Of a large value of the patch it takes three times as long to look at its text as to parse it, which it is
+        # anyway. (A copy is not.)
+        if too_deep(text, limit) if count or len(text) <= _LARGE_BYTES else value_too_deep(node.value(), limit):
             raise PatchLimitError(
                 f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {quoted(path)}"
             )

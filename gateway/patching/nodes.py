@@ -42,11 +42,12 @@ class PanicError(PatchError):
 class Node:
     """A lazyNode: ``raw`` is a decoded value, a ``msgspec.Raw`` text, or None; opened, ``container`` is set."""
 
-    __slots__ = ("container", "raw")
+    __slots__ = ("_decoded", "container", "raw")
 
     def __init__(self, raw: Any) -> None:
         self.raw = raw
         self.container: Container | None = None
+        self._decoded: Value = _ABSENT
 
     @property
     def looks_like_array(self) -> bool:
@@ -93,7 +94,11 @@ class Node:
         """What it is in the end."""
         if self.container is not None:
             return self.container.value()
-        return VALUES.decode(self.raw) if isinstance(self.raw, msgspec.Raw) else self.raw
+        if not isinstance(self.raw, msgspec.Raw):
+            return self.raw
+        if self._decoded is _ABSENT:
+            self._decoded = VALUES.decode(self.raw)
+        return self._decoded
 
     def text(self) -> bytes:
         """MarshalJSON."""

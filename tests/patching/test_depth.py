@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway import depth
-from gateway.depth import Survey, bounded, most_charged, surveyed, too_deep
+from gateway.depth import Survey, bounded, most_charged, surveyed, too_deep, value_too_deep
 
 STRINGS = st.text(alphabet='"\\[]{}a', max_size=8)
 DOCUMENTS = st.recursive(
@@ -35,6 +35,7 @@ def test_it_is_exact_for_json(value, copies, piece):
     text = json.dumps(whole).encode()
     with patch.object(depth, "_PIECE", piece), patch.object(depth, "_SLICE", piece):
         assert [too_deep(text, limit) for limit in range(12)] == [depth_of(whole) > limit for limit in range(12)]
+    assert [value_too_deep(whole, limit) for limit in range(12)] == [depth_of(whole) > limit for limit in range(12)]
 
 
 def values_of(value):

@@ -3,6 +3,7 @@
 Those that the library and the RFC do not share are listed here, one by one, with what becomes of them for a worker.
 """
 
+import contextlib
 import copy
 import json
 from pathlib import Path
@@ -325,3 +326,14 @@ def test_a_large_value_is_compared_like_a_small_one(size):
         else:
             with pytest.raises(PatchError):
                 apply_json_patch({}, content, dialect=PatchDialect.KUBERNETES, limits=limits)
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_value_may_nest_as_deep_as_the_document_at_its_place(size):
+    """Large or not."""
+    value = json.dumps(["x" * size])
+    for levels, allowed in ((252, True), (253, False)):
+        nested = "[" * levels + value + "]" * levels
+        content = f'[{{"op":"add","path":"/a/b/c","value":{nested}}}]'.encode()
+        with contextlib.nullcontext() if allowed else pytest.raises(PatchError, match="deep"):
+            apply_json_patch({"a": {"b": {}}}, content, dialect=PatchDialect.KUBERNETES)
