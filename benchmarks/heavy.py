@@ -49,6 +49,7 @@ CHANGES = {
     "a change of control characters": "chr(1) * 1_650_000",
     "a change of commas": "',' * 9_900_000",
     "a change of brackets": "'[' * 9_900_000",
+    "a change of quotes and brackets": "{'text': (chr(34) + '[') * 3_300_000}",
     "a change of 190,000 values": "[{}] * 190_000",
 }
 """What a policy adds to an object; as JSON just below the limit for changes."""
