@@ -8,8 +8,8 @@ meet the same machine and the same caches, and their means differ by what traces
 review does. Of each kind the tenth that took longest is left out: something interrupted it.
 
 A client that waits for each answer makes that the dearest case: the gateway has slept before each review, and most of
-what it needs has left the processor's caches. The same code called again and again takes 0.9 µs. The interval is that
-of one run; runs differ by more, so take the middle of several.
+what it needs has left the processor's caches. The interval is that of one run on a quiet machine; beside other work it
+is too narrow.
 
 ``control`` is one of the two that are not traced, against the other: noise. Exit 2 if it is more than 1 µs, or a 95 %
 interval wider than 1 µs to a side; else 1 if a review that is not sampled pays more than 3 µs. ``make bench-observe``

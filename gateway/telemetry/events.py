@@ -119,10 +119,12 @@ class NoEvents:
         """See Events."""
 
 
-_ODD: Final = frozenset("13579bdf")
+SAMPLED: Final = tuple("13579bdf")
+"""Each valid W3C traceparent of a sampled trace ends with one of these: VERSION-TRACE-PARENT-FLAGS, and the last bit of
+the flags is "sampled".
+"""
 
 
 def sampled_trace_id(traceparent: str) -> str:
     """The trace id of a valid W3C traceparent, if the trace is sampled; else ""."""
-    # VERSION-TRACE-PARENT-FLAGS; the last bit of the flags is "sampled".
-    return traceparent[3:35] if traceparent[54:55] in _ODD else ""
+    return traceparent[3:35] if traceparent.endswith(SAMPLED) else ""

@@ -233,4 +233,4 @@ def _exemplar(decision: Decision) -> str:
     trace = decision.trace
     if trace.has_span:
         return trace.trace_id if decision.is_traced else ""
-    return sampled_trace_id(trace.traceparent) if trace.traceparent else ""
+    return sampled_trace_id(trace.traceparent)

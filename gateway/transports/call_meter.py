@@ -25,7 +25,7 @@ import structlog
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.verdicts import ANSWER_WORDS, Answer, Failure
 from gateway.reasons import Reason
-from gateway.telemetry.events import Events, sampled_trace_id
+from gateway.telemetry.events import SAMPLED, Events
 from gateway.telemetry.labels import Transport
 from gateway.telemetry.table import (
     CALL_RESULTS,
@@ -139,7 +139,7 @@ class CallMeter:
         else:
             self._results[FAILURE].value += 1
         seconds = now - metered.started
-        trace_id = sampled_trace_id(call.traceparent) if call.traceparent else ""
+        trace_id = call.traceparent[3:35] if call.traceparent.endswith(SAMPLED) else ""
         self._seconds.observe(seconds, trace_id)
         if metered.of_policy:
             policy = call.policy
