@@ -14,7 +14,7 @@ from gateway.engine.decision import Decision
 from gateway.engine.engine import Engine
 from gateway.engine.plan import Described, Plan, make_plan
 from gateway.engine.policy_call import PolicyCall
-from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup, Step
+from gateway.engine.steps import AuthorizationLookup, EvaluationLookup, Lookup, NamespaceLookup, Step
 from gateway.engine.verdicts import Allow, Answer, Change, ChangeKind, Verdict
 from gateway.policies.model import MatchCondition, Phase, Policy, Rule
 from gateway.review.request import Request, decode
@@ -55,7 +55,7 @@ class Scripted:
     error: str | None = None
     cost: int = 1
 
-    def evaluate(self, variables, authorizations):
+    def evaluate(self, variables, authorizations, share=None):
         outcome = self.value(variables, authorizations) if callable(self.value) else self.value
         return Evaluation(outcome=outcome, cost=self.cost)
 
@@ -167,6 +167,8 @@ class World:
                 fact: Any = self.namespaces.get(namespace)
             case AuthorizationLookup(check=check):
                 fact = self.authorizations.get(check, Authorization())
+            case EvaluationLookup(finish=finish):
+                fact = finish()
         return lambda now: engine.found(lookup.id, fact, now)
 
     def _answer(self, engine: Engine, call: PolicyCall) -> Callable[[float], Step]:

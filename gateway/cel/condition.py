@@ -9,7 +9,15 @@ from typing import Any, Protocol
 import msgspec
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
-from gateway.cel.program import Evaluation, EvaluationError, NeedsAuthorization, Program, internal_error
+from gateway.cel.program import (
+    Evaluation,
+    EvaluationError,
+    NeedsAuthorization,
+    Program,
+    Share,
+    Unfinished,
+    internal_error,
+)
 
 Authorizations = Mapping[AuthorizationCheck, Authorization]
 """The answers so far."""
@@ -55,12 +63,13 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         """The variables that the expression names."""
         return () if self._program is None else self._program.variables
 
-    def evaluate(self, variables: Variables, authorizations: Authorizations) -> Evaluation:
+    def evaluate(self, variables: Variables, authorizations: Authorizations, share: Share | None = None) -> Evaluation:
         """The condition's value for one request: true, false, EvaluationError or NeedsAuthorization. Never raises.
 
         Args:
             variables: what the expression can name; only what it names is read.
             authorizations: the answers so far; a check that is not among them, and matters, is NeedsAuthorization.
+            share: what takes more of it than there is left is Unfinished; None: it is always finished.
         """
         program = self._program
         if program is None:
@@ -69,7 +78,16 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
             values = [read(variables, authorizations) for read in self._readers]
         except Exception as error:  # noqa: BLE001 - see internal_error
             return Evaluation(outcome=internal_error(error), cost=0)
-        evaluation = program.run(values)
-        if isinstance(evaluation.outcome, bool | EvaluationError | NeedsAuthorization):
-            return evaluation
-        return Evaluation(outcome=EvaluationError(message="no such overload"), cost=evaluation.cost)
+        if share is None:
+            return _of_a_condition(program.run(values))
+        evaluation = program.run_within(share, values)
+        if isinstance(evaluation.outcome, Unfinished):
+            finish = evaluation.outcome.finish
+            return Evaluation(outcome=Unfinished(finish=lambda: _of_a_condition(finish())), cost=0)
+        return _of_a_condition(evaluation)
+
+
+def _of_a_condition(evaluation: Evaluation) -> Evaluation:
+    if isinstance(evaluation.outcome, bool | EvaluationError | NeedsAuthorization):
+        return evaluation
+    return Evaluation(outcome=EvaluationError(message="no such overload"), cost=evaluation.cost)

@@ -5,12 +5,13 @@ several threads at once.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from gateway.cel.authorization import AuthorizationCheck
-from gateway.cel.budget import LARGEST_COST, TOO_EXPENSIVE
+from gateway.cel.budget import LARGEST_COST, LARGEST_EFFORT, TOO_EXPENSIVE
 from gateway.cel.interpreter.frame import Frame
 from gateway.cel.values.faults import Aborted, Fault, Unanswered
 from gateway.cel.values.types import Type
@@ -31,12 +32,24 @@ class NeedsAuthorization(msgspec.Struct, frozen=True, kw_only=True):
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     """An outcome, and what it cost in Kubernetes' counting (see ``budget``).
 
-    ``outcome`` is an EvaluationError, NeedsAuthorization, or else the value: see ``values`` for how CEL's values stand
-    as Python objects.
+    ``outcome`` is an EvaluationError, NeedsAuthorization, Unfinished, or else the value: see ``values`` for how CEL's
+    values stand as Python objects.
     """
 
     outcome: Any
     cost: int
+
+
+class Unfinished(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The evaluation takes more than its share: ``finish`` does all of it, which takes up to a second."""
+
+    finish: Callable[[], Evaluation]
+
+
+class Share(msgspec.Struct, eq=False):
+    """What evaluations may take together before others have their turn: ``left`` of cost and effort."""
+
+    left: int
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -65,7 +78,19 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def run(self, values: list[Any], limit: int = LARGEST_COST) -> Evaluation:
         """As ``evaluate``, with the values in the order of ``variables``. The list becomes the program's own."""
         values += self._locals
-        frame = Frame(values, limit)
+        return self._evaluated(Frame(values, limit))
+
+    def run_within(self, share: Share, values: list[Any]) -> Evaluation:
+        """As ``run``, and Unfinished if that takes more than what is left of a share, which it reduces."""
+        left = max(share.left, 0)
+        frame = Frame([*values, *self._locals], min(left, LARGEST_COST), min(left, LARGEST_EFFORT))
+        evaluation = self._evaluated(frame)
+        share.left -= frame.cost + frame.effort
+        if left < frame.cost <= LARGEST_COST or left < frame.effort <= LARGEST_EFFORT:
+            return Evaluation(outcome=Unfinished(finish=partial(self.run, values)), cost=0)
+        return evaluation
+
+    def _evaluated(self, frame: Frame) -> Evaluation:
         try:
             outcome = self._run(frame)
             frame.settle()
@@ -74,7 +99,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         except Aborted as aborted:
             outcome = EvaluationError(message=aborted.message)
         except Fault as fault:
-            outcome = EvaluationError(message=TOO_EXPENSIVE if frame.cost > limit else fault.message)
+            outcome = EvaluationError(message=TOO_EXPENSIVE if frame.cost > frame.limit else fault.message)
         except Exception as error:  # noqa: BLE001 - see internal_error
             outcome = internal_error(error)
         return Evaluation(outcome=outcome, cost=frame.cost)

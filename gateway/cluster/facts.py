@@ -16,7 +16,7 @@ from gateway.cluster.client import METADATA, KubernetesClient, collection_path, 
 from gateway.cluster.errors import ApiError
 from gateway.cluster.reflector import Reflector
 from gateway.engine.lookups import Fact
-from gateway.engine.steps import AuthorizationLookup, Lookup
+from gateway.engine.steps import AuthorizationLookup, FactLookup
 from gateway.matching.outcomes import Unknown
 from gateway.matching.selectors import Labels
 from gateway.telemetry.events import Events
@@ -67,7 +67,7 @@ class ClusterFacts:
         """Wait until all namespaces are known; before, they are looked up one by one."""
         await self._reflector.synced.wait()
 
-    def look_up(self, lookup: Lookup, found: Callable[[Fact], None]) -> None:
+    def look_up(self, lookup: FactLookup, found: Callable[[Fact], None]) -> None:
         """See FactSource."""
         if isinstance(lookup, AuthorizationLookup):
             self._start(AUTHORIZATION, self._authorization(lookup), found)

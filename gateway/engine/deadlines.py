@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gateway.cel.authorization import AuthorizationCheck
 from gateway.engine.policy_call import PolicyInvocation
-from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
+from gateway.engine.steps import AuthorizationLookup, EvaluationLookup, Lookup, NamespaceLookup
 from gateway.engine.verdicts import Failure
 from gateway.policies.model import Policy
 from gateway.reasons import Reason
@@ -100,6 +100,8 @@ def _lookup_text(lookup: Lookup) -> str:
             return f"which labels namespace {namespace!r} has, for the namespaceSelector or the inputs"
         case AuthorizationLookup(check=check):
             return f"whether {_check_text(check)} is authorized, for the matchConditions"
+        case EvaluationLookup(need=need):
+            return f"whether matchCondition {need.condition!r} is true, which takes long to evaluate for this object"
 
 
 def _check_text(check: AuthorizationCheck) -> str:

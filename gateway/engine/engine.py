@@ -41,7 +41,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from gateway.cel.program import NeedsAuthorization
+from gateway.cel.program import NeedsAuthorization, Share
 from gateway.documents.documents import DocumentBuilder
 from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.call_tracker import NO_CALL, CallTracker, InvocationResult
@@ -60,9 +60,11 @@ from gateway.engine.review_state import ReviewState
 from gateway.engine.steps import Step
 from gateway.engine.trace_context import NO_TRACE, TraceContext
 from gateway.engine.verdicts import Answer, Failure, Verdict
+from gateway.matching.conditions import AT_ONCE, FINISHED_AT_ONCE, Evaluations
 from gateway.matching.outcomes import (
     Matched,
     Matching,
+    NeedsEvaluation,
     NeedsNamespace,
     NotMatched,
     Undecidable,
@@ -138,7 +140,10 @@ class Engine:
         # Open calls and lookups, and what they have returned.
         ids = count(1)
         known = namespaces.get(request.namespace)
-        facts = Facts() if known is None else Facts(namespaces={request.namespace: known})
+        self._evaluations = Evaluations(Share(AT_ONCE)) if plan.has_conditions else FINISHED_AT_ONCE
+        facts = Facts(evaluations=self._evaluations)
+        if known is not None:
+            facts.namespaces[request.namespace] = known
         self._lookups = Lookups(request, ids, facts)
         self._documents = documents or DocumentBuilder(request)
         self._tracker = CallTracker(request, self._budget, ids, trace)
@@ -243,6 +248,8 @@ class Engine:
         return self._flush(None, self._chain.ends if prefetched is None else min(self._chain.ends, prefetched))
 
     def _flush(self, decision: Decision | None, wake_at: float | None) -> Step:
+        if self._evaluations is not FINISHED_AT_ONCE:
+            self._evaluations.refill()
         calls, cancels = self._tracker.take_new()
         lookups = self._lookups.take_new() if self._lookups.new else ()
         return Step(calls=calls, lookups=lookups, cancels=cancels, wake_at=wake_at, decision=decision)
@@ -259,7 +266,7 @@ class Engine:
         match matching:
             case NotMatched(why=why):
                 self._skip(invocation, why)
-            case NeedsNamespace() | NeedsAuthorization() as need:
+            case NeedsNamespace() | NeedsAuthorization() | NeedsEvaluation() as need:
                 self._lookups.wait(invocation, need)
             case Undecidable() as undecidable:
                 self._fail_or_skip(invocation, undecided(undecidable), now)

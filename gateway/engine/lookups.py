@@ -9,22 +9,22 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from gateway.cel.authorization import Authorization
-from gateway.cel.program import NeedsAuthorization
+from gateway.cel.program import Evaluation, NeedsAuthorization
 from gateway.documents.namespace import namespace_of
 from gateway.engine.match_errors import namespace_unknown
 from gateway.engine.plan import Member
 from gateway.engine.policy_call import PolicyInvocation
-from gateway.engine.steps import AuthorizationLookup, Lookup, NamespaceLookup
+from gateway.engine.steps import AuthorizationLookup, EvaluationLookup, Lookup, NamespaceLookup
 from gateway.engine.verdicts import Failure
-from gateway.matching.outcomes import NeedsNamespace, Unknown
+from gateway.matching.outcomes import Need, NeedsEvaluation, NeedsNamespace, Unknown
 from gateway.matching.pipeline import Facts
 from gateway.matching.selectors import Labels
 from gateway.reasons import Reason
 from gateway.review.request import Request
 
-Fact = Labels | Authorization | Unknown | None
-"""What a lookup finds: a namespace's labels (None: there is no such namespace), the result of an authorization check,
-or why it could not be found."""
+Fact = Labels | Authorization | Evaluation | Unknown | None
+"""What a lookup finds: a namespace's labels (None: there is no such namespace), the result of an authorization check or
+of an evaluation, or why it could not be found."""
 
 
 class _Open(Struct, eq=False):
@@ -63,15 +63,15 @@ class Lookups(Struct, eq=False):
             case labels:
                 return labels
 
-    def wait(self, invocation: PolicyInvocation, need: NeedsNamespace | NeedsAuthorization) -> None:
+    def wait(self, invocation: PolicyInvocation, need: Need) -> None:
         """Make ``invocation`` wait for the lookup that it needs."""
         self._find_or_start(need).invocations.append(invocation)
 
-    def prefetch(self, need: NeedsNamespace | NeedsAuthorization) -> None:
+    def prefetch(self, need: Need) -> None:
         """Start a lookup that a later turn may need."""
         self._find_or_start(need)
 
-    def _find_or_start(self, need: NeedsNamespace | NeedsAuthorization) -> _Open:
+    def _find_or_start(self, need: Need) -> _Open:
         for waiting in self.open.values():
             if _same(waiting.lookup, need):
                 return waiting
@@ -80,12 +80,15 @@ class Lookups(Struct, eq=False):
         waiting = self.open[lookup.id] = _Open(lookup=lookup)
         return waiting
 
-    def _lookup(self, need: NeedsNamespace | NeedsAuthorization, new_id: int) -> Lookup:
+    def _lookup(self, need: Need, new_id: int) -> Lookup:
         match need:
             case NeedsNamespace(namespace=namespace):
                 return NamespaceLookup(id=new_id, namespace=namespace)
             case NeedsAuthorization(check=check):
                 return AuthorizationLookup(id=new_id, check=check, user=self.request.user_info)
+            case NeedsEvaluation(finish=finish):
+                assert finish is not None  # noqa: S101 - it is not one that is only compared
+                return EvaluationLookup(id=new_id, need=need, finish=finish)
 
     def found(self, lookup_id: int, fact: Fact) -> list[PolicyInvocation]:
         """Keep a fact. Returns the turns that waited for it; none if the lookup was given up."""
@@ -97,6 +100,8 @@ class Lookups(Struct, eq=False):
                 self.facts.namespaces[namespace] = fact
             case AuthorizationLookup(check=check), Authorization() | Unknown():
                 self.facts.authorizations[check] = fact
+            case EvaluationLookup(need=need), Evaluation():
+                self.facts.evaluations.finished(need, fact)
             case lookup, _:
                 raise AssertionError(f"{fact!r} does not answer {lookup!r}")
         return waiting.invocations
@@ -120,11 +125,13 @@ class Lookups(Struct, eq=False):
         self.open.clear()
 
 
-def _same(lookup: Lookup, need: NeedsNamespace | NeedsAuthorization) -> bool:
+def _same(lookup: Lookup, need: Need) -> bool:
     match lookup, need:
         case NamespaceLookup(namespace=one), NeedsNamespace(namespace=other):
             return one == other
         case AuthorizationLookup(check=check), NeedsAuthorization(check=needed):
             return check == needed
+        case EvaluationLookup(need=one), NeedsEvaluation() as other:
+            return one.is_same(other)
         case _:
             return False

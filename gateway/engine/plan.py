@@ -130,6 +130,11 @@ class Plan(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """The members by the identity of their policies: two versions of a policy may be equal."""
         return {id(member.policy): member for member in self.members}
 
+    @cached_property
+    def has_conditions(self) -> bool:
+        """Whether matchConditions are evaluated."""
+        return any(member.policy.match_conditions for member in self.members if not member.unconditional)
+
     def failing(self, failure: Failure) -> "Plan":
         """The same plan in which no policy can be called, for this reason (such as OVERLOADED)."""
         # The last one is kept: under overload it is needed for each review, and its table of policies is large.

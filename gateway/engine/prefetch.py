@@ -9,14 +9,13 @@ inputs are prefetched as well. If the object is still the original one in a poli
 matching is reused: a fact is found once and never changes.
 """
 
-from gateway.cel.program import NeedsAuthorization
 from gateway.documents.documents import Document, DocumentBuilder
 from gateway.engine.call_tracker import CallTracker, has_side_effects
 from gateway.engine.lookups import Lookups
 from gateway.engine.plan import Member, Plan
 from gateway.engine.verdicts import Failure
 from gateway.matching.index import Concerned
-from gateway.matching.outcomes import Matched, Matching, NeedsNamespace
+from gateway.matching.outcomes import Matched, Matching, Need, NeedsNamespace
 from gateway.matching.pipeline import match
 from gateway.review.request import Request, ReviewError
 
@@ -77,7 +76,7 @@ class Prefetch:
             # The policy's turn may never come. If it does, it raises the same error.
             return
         for need in (matching, document):
-            if isinstance(need, NeedsNamespace | NeedsAuthorization):
+            if isinstance(need, Need):
                 self._lookups.prefetch(need)
                 self._waiting.append(index)
         if isinstance(document, Document):
@@ -99,6 +98,6 @@ class Prefetch:
         if not member.unconditional:
             request, facts = self._request, self._lookups.facts
             matching = match(member.policy, self._concerned[index], request, lambda: request.object, facts)
-        if not isinstance(matching, NeedsNamespace | NeedsAuthorization):
+        if not isinstance(matching, Need):
             self._matchings[index] = matching
         return matching

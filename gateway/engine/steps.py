@@ -1,10 +1,14 @@
 """What the engine requests from its driver. Times are seconds on the driver's own clock."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from gateway.cel.authorization import AuthorizationCheck
+from gateway.cel.program import Evaluation
 from gateway.engine.decision import Decision
 from gateway.engine.policy_call import PolicyCall
+from gateway.matching.outcomes import NeedsEvaluation
 from gateway.review.request import UserInfo
 
 
@@ -27,8 +31,22 @@ class AuthorizationLookup(Struct, frozen=True, kw_only=True):
     user: UserInfo
 
 
-Lookup = NamespaceLookup | AuthorizationLookup
-"""A fact that the engine lacks."""
+class EvaluationLookup(Struct, frozen=True, kw_only=True):
+    """Call ``finish``, anywhere but in the event loop, and ``found(id, evaluation)`` with what it returns.
+
+    ``need`` says of what: a matchCondition that takes long to evaluate.
+    """
+
+    id: int
+    need: NeedsEvaluation
+    finish: Callable[[], Evaluation]
+
+
+FactLookup = NamespaceLookup | AuthorizationLookup
+"""A fact about the cluster."""
+
+Lookup = FactLookup | EvaluationLookup
+"""What the engine lacks."""
 
 
 class Step(Struct, frozen=True, kw_only=True):

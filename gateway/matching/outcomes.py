@@ -1,11 +1,11 @@
 """The outcomes of matching. Matching a policy with a request returns exactly one of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
 
-from gateway.cel.program import NeedsAuthorization
+from gateway.cel.program import Evaluation, NeedsAuthorization
 from gateway.reasons import Reason
 from gateway.review.request import GroupVersionKind, GroupVersionResource
 
@@ -39,6 +39,28 @@ class NeedsNamespace(Struct, frozen=True, kw_only=True):
     namespace: str
 
 
+class NeedsEvaluation(Struct, frozen=True, kw_only=True, eq=False):
+    """The outcome depends on an evaluation that takes long: ``finish`` does it, in any thread.
+
+    It is that of the condition of this name and ``expression``, for the ``object`` as it is now (None if the expression
+    does not name it), with so many ``authorizations`` known.
+    """
+
+    condition: str
+    expression: str
+    object: Any
+    authorizations: int
+    finish: Callable[[], Evaluation] | None
+
+    def is_same(self, other: "NeedsEvaluation") -> bool:
+        """Whether both have the same result."""
+        return (
+            self.object is other.object
+            and self.authorizations == other.authorizations
+            and self.expression == other.expression
+        )
+
+
 class Unknown(Struct, frozen=True, kw_only=True):
     """A fact that could not be looked up, although it may exist; ``message`` says why, and what to do."""
 
@@ -62,8 +84,11 @@ class Undecidable(Struct, frozen=True, kw_only=True):
 Ruled = Matched | WrongVersion
 """The result of the rules of a policy that has a rule about the request."""
 
-Matching = Matched | NotMatched | WrongVersion | NeedsNamespace | NeedsAuthorization | Undecidable
-"""The outcome of matching. ``NeedsAuthorization`` (of ``gateway.cel``): it depends on the result of its ``check``."""
+Need = NeedsNamespace | NeedsAuthorization | NeedsEvaluation
+"""What is missing. ``NeedsAuthorization`` (of ``gateway.cel``): the outcome depends on the result of its ``check``."""
+
+Matching = Matched | NotMatched | WrongVersion | Need | Undecidable
+"""The outcome of matching."""
 
 MATCHED: Final = Matched()
 """The only value of its type: outcomes are compared with it by identity."""

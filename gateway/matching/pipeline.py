@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
-from gateway.matching.conditions import by_conditions
+from gateway.matching.conditions import FINISHED_AT_ONCE, Evaluations, by_conditions
 from gateway.matching.outcomes import MATCHED, Matching, NeedsNamespace, NotMatched, Ruled, Undecidable, Unknown
 from gateway.matching.selectors import Labels, object_labels, object_selected, selects
 from gateway.matching.status_messages import not_found
@@ -28,12 +28,13 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     ``namespaces``: labels by name, None for a namespace that does not exist, an Unknown for one that could not be
     looked up. ``authorizations``: the results of ``authorizer`` checks. ``request``: the variable of this name, once
-    an expression has named it.
+    an expression has named it. ``evaluations``: those of the conditions.
     """
 
     namespaces: dict[str, Labels | Unknown | None] = {}
     authorizations: dict[AuthorizationCheck, Authorization | Unknown] = {}
     request: dict[str, Any] = {}
+    evaluations: Evaluations = FINISHED_AT_ONCE
 
 
 _OBJECT: Final = NotMatched(why="objectSelector")
@@ -60,7 +61,7 @@ def match(policy: Policy, ruled: Ruled, request: Request, current: Callable[[], 
     # A wrong version is a failure only of a policy that would otherwise judge.
     if ruled is not MATCHED or not policy.match_conditions:
         return ruled
-    return by_conditions(policy, request, current, facts.authorizations, facts.request)
+    return by_conditions(policy, request, current, facts.authorizations, facts.request, facts.evaluations)
 
 
 def _by_namespace(policy: Policy, request: Request, current: Callable[[], Any], facts: Facts) -> Matching:

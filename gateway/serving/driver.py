@@ -9,20 +9,21 @@ event of the engine, one at a time, in this loop; the driver carries out every S
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import monotonic
 from typing import Final, Protocol
 
 import structlog
 
+from gateway.cel.program import Evaluation
 from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.decision import Decision
 from gateway.engine.engine import NO_NAMESPACES, Engine
 from gateway.engine.lookups import Fact
 from gateway.engine.policy_call import PolicyCall
 from gateway.engine.policy_caller import PolicyCaller
-from gateway.engine.steps import AuthorizationLookup, Lookup, Step
+from gateway.engine.steps import AuthorizationLookup, EvaluationLookup, FactLookup, Lookup, Step
 from gateway.engine.verdicts import Answer, Failure, Verdict
 from gateway.matching.outcomes import Unknown
 from gateway.matching.selectors import Labels
@@ -37,6 +38,9 @@ _TICK: Final = 0.001
 Events = deque[Callable[[], Step]]
 """The engine's next events."""
 
+Finish = Callable[[Callable[[], Evaluation]], Awaitable[Evaluation]]
+"""Does an evaluation that takes long, in its turn, while the loop goes on."""
+
 _NOTHING: Final = Step()
 
 
@@ -47,7 +51,7 @@ class FactSource(Protocol):
     def namespaces(self) -> Mapping[str, Labels]:
         """The labels of the namespaces that need no lookup, by name."""
 
-    def look_up(self, lookup: Lookup, found: Callable[[Fact], None]) -> None:
+    def look_up(self, lookup: FactLookup, found: Callable[[Fact], None]) -> None:
         """Start a lookup. ``found`` is called once, after this has returned. A lookup is not cancelled: a late result
         is ignored.
         """
@@ -59,7 +63,7 @@ class NotInCluster:
     def __init__(self, namespaces: Mapping[str, Labels] = NO_NAMESPACES) -> None:
         self.namespaces = namespaces
 
-    def look_up(self, lookup: Lookup, found: Callable[[Fact], None]) -> None:
+    def look_up(self, lookup: FactLookup, found: Callable[[Fact], None]) -> None:
         """Find nothing."""
         fact: Fact = None
         if isinstance(lookup, AuthorizationLookup):
@@ -77,6 +81,7 @@ class Driver:
         caller: calls the workers, if its cache has no answer.
         facts: looks up what matching needs to know of the cluster.
         uncached: calls the workers of policies without a cache; None: ``caller`` does.
+        finish: does an evaluation that takes long; None: a thread does, at once.
     """
 
     def __init__(
@@ -87,12 +92,15 @@ class Driver:
         caller: PolicyCaller,
         facts: FactSource,
         uncached: PolicyCaller | None = None,
+        finish: Finish | None = None,
     ) -> None:
         self._uid = uid
         self._engine = engine
         self._caller = caller
         self._uncached = uncached or caller
         self._facts = facts
+        self._finish = finish or asyncio.to_thread
+        self._evaluations: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._decided: asyncio.Future[Decision] = self._loop.create_future()
         self._cancels: dict[PolicyCall, Callable[[], object]] = {}
@@ -122,6 +130,8 @@ class Driver:
             if self._alarm is not None:
                 self._alarm.cancel()
                 self._alarm = None
+            for task in tuple(self._evaluations):
+                task.cancel()
 
     def abandoned(self) -> Decision | None:
         """The record of a review that is given up, and cancels its calls; where it was decided, the decision. None: an
@@ -222,12 +232,26 @@ class Driver:
 
     def _look_up(self, lookup: Lookup, events: Events) -> None:
         """Start a lookup. If that raises, the fact is unknown: it is added to ``events``."""
+        if isinstance(lookup, EvaluationLookup):
+            task = self._loop.create_task(self._evaluate(lookup))
+            self._evaluations.add(task)
+            task.add_done_callback(self._evaluations.discard)
+            return
         try:
             self._facts.look_up(lookup, partial(self._found, lookup.id))
         except Exception as error:  # noqa: BLE001 - logged; the fact is unknown
             _LOG.exception("a lookup failed inside the gateway", uid=self._uid)
             unknown = Unknown(message=f"{type(error).__name__}; see the gateway's log")
             events.append(partial(self._engine.found, lookup.id, unknown, monotonic()))
+
+    async def _evaluate(self, lookup: EvaluationLookup) -> None:
+        try:
+            evaluation = await self._finish(lookup.finish)
+        except Exception as error:  # noqa: BLE001 - logged: the review never hangs
+            _LOG.error("a condition cannot be evaluated", uid=self._uid, exc_info=error)
+            self.break_off(f"{type(error).__name__}; see the gateway's log")
+        else:
+            self._found(lookup.id, evaluation)
 
     def _found(self, lookup_id: int, fact: Fact) -> None:
         if not self._decided.done():

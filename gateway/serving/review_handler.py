@@ -46,6 +46,7 @@ from gateway.serving.http_server import HttpReply
 from gateway.serving.in_flight_shares import NO_FLOW, Flow
 from gateway.serving.limits import Limits
 from gateway.serving.loaded_configuration import Configurations, LoadedConfiguration
+from gateway.serving.long_evaluations import LongEvaluations
 from gateway.serving.outdated_calls import OutdatedCalls
 from gateway.serving.oversized import OversizedReview
 from gateway.serving.own_refusals import INTERNAL, internal, own_decision, refusal, refused
@@ -116,6 +117,7 @@ class ReviewHandler:
         self._outdated = outdated or OutdatedCalls(events)
         self._limits = limits or Limits()
         self._heavy = HeavyReviews(self._limits, events)
+        self._long_evaluations = LongEvaluations(events)
         self._patch_limits = patch_limits
         self._prefetch = prefetch
         self._open_warnings = FailOpenWarnings()
@@ -128,6 +130,7 @@ class ReviewHandler:
         self._heavy.close()
         for driver in tuple(self._drivers):
             driver.break_off(why)
+        self._long_evaluations.close()
 
     async def __call__(  # noqa: PLR0913 - all about one request
         self,
@@ -164,7 +167,7 @@ class ReviewHandler:
         if overloaded is not None:
             plan = plan.failing(overloaded)
         times = ReviewTimes(started=started, read=read, ends=ends)
-        make = partial(self._driver, configuration, plan, request, times, target.entry, trace)
+        make = partial(self._driver, configuration, plan, request, times, target.entry, trace, flow)
         driver: Driver | None = None
         configuration.begin()
         try:
@@ -284,6 +287,7 @@ class ReviewHandler:
         times: ReviewTimes,
         entry: str | None,
         trace: TraceContext,
+        flow: Flow,
         documents: DocumentBuilder | None = None,
     ) -> Driver:
         engine = Engine(
@@ -306,6 +310,7 @@ class ReviewHandler:
             caller=configuration.policy_caller,
             facts=configuration.facts,
             uncached=configuration.uncached,
+            finish=partial(self._long_evaluations.finish, flow),
         )
 
     def _refuse(self, error: ReviewError) -> HttpReply:

@@ -344,6 +344,9 @@ REVIEWS_IN_FLIGHT_LIMIT: Final = _gauge(
 HEAVY_REVIEWS: Final = _counter(
     "heavy_reviews_total", "Reviews with more than 20,000 JSON values, which take turns to be read."
 )
+LONG_EVALUATIONS: Final = _counter(
+    "long_evaluations_total", "Evaluations of matchConditions that took too long for the event loop: a thread did them."
+)
 BODY_BYTES_IN_FLIGHT: Final = _gauge("body_bytes_in_flight", "Bytes of the bodies of reviews being decided.")
 BODY_BYTES_IN_FLIGHT_LIMIT: Final = _gauge(
     "body_bytes_in_flight_limit", "Bytes that these bodies may have; other requests are refused."
@@ -517,6 +520,7 @@ GATEWAY: Final = (
     REVIEWS_WAITING,
     REVIEWS_IN_FLIGHT_LIMIT,
     HEAVY_REVIEWS,
+    LONG_EVALUATIONS,
     BODY_BYTES_IN_FLIGHT,
     BODY_BYTES_IN_FLIGHT_LIMIT,
     CONNECTIONS,

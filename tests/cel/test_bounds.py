@@ -5,6 +5,7 @@ import pytest
 from gateway.cel.budget import LARGEST_COST, LARGEST_EFFORT
 from gateway.cel.environment import CompileError, Environment
 from gateway.cel.interpreter.frame import Frame
+from gateway.cel.program import Share, Unfinished
 from gateway.cel.values.display import display
 from gateway.cel.values.faults import Aborted
 
@@ -181,3 +182,30 @@ def test_very_many_matches_of_a_regular_expression_end(expression, found):
 def test_matches_begin_and_end_at_characters(text, pattern, found):
     """The text is searched as bytes, and no match is within a character."""
     assert outcome(f"text.findAll('{pattern}')", text=text) == found
+
+
+@pytest.mark.parametrize("share", [0, 1, 50, 1_000, 100_000, 2 * LARGEST_COST])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "true",
+        "text.size() > 3",
+        "object.all(x, object.exists(y, x == y))",
+        "object[9] == 1",
+        "object.all(x, object == x)",
+    ],
+)
+def test_an_evaluation_within_a_share_is_the_same_or_unfinished(expression, share):
+    """And then it is finished as if it had been evaluated at once."""
+    program = ENVIRONMENT.compile(expression)
+    values = {"text": "long", "other": "", "object": [*map(str, range(60))]}
+    named = [values[name] for name in program.variables]
+    whole, left = program.evaluate(values), Share(share)
+    found = program.run_within(left, list(named))
+    if isinstance(found.outcome, Unfinished):
+        assert share < LARGEST_COST
+        assert found.outcome.finish() == whole
+    else:
+        assert found == whole
+        assert left.left <= share - whole.cost
+    assert not isinstance(program.run_within(Share(2 * LARGEST_COST), list(named)).outcome, Unfinished)

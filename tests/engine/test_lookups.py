@@ -3,13 +3,14 @@
 import pytest
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
+from gateway.cel.match_conditions import compile_condition
 from gateway.engine.answer_source import Source
 from gateway.engine.decision import Outcome
 from gateway.engine.engine import Engine
-from gateway.engine.steps import AuthorizationLookup
+from gateway.engine.steps import AuthorizationLookup, EvaluationLookup
 from gateway.engine.verdicts import Allow
 from gateway.matching.outcomes import Unknown
-from gateway.policies.model import FailurePolicy, Phase, ReinvocationPolicy, Requirement, Selector
+from gateway.policies.model import FailurePolicy, MatchCondition, Phase, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
 from tests.world import World, condition, decide, label, plan, policy, request, when_authorized
 
@@ -158,3 +159,61 @@ def test_when_the_api_server_hangs_up_what_is_found_changes_nothing():
     assert (waiting.answer, waiting.call, waiting.source) == (None, None, Source.NONE)
     step = engine.found(lookup.id, Authorization(allowed=True), 101.0)
     assert (step.calls, step.decision) == ((), None)
+
+
+QUADRATIC = "object.items.all(one, object.items.exists(other, other == one))"
+LONG = MatchCondition(name="long", condition=compile_condition(QUADRATIC))
+"""It takes 100,000 of cost for 200 items."""
+
+
+def large(number=200):
+    """A request for an object with so many items."""
+    return request({"metadata": {"name": "p", "labels": {}}, "items": [str(each) for each in range(number)]})
+
+
+@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("prefetch", [False, True])
+@pytest.mark.parametrize(
+    ("expression", "called"), [(QUADRATIC, ["a", "b"]), (f"!({QUADRATIC})", []), (f"{QUADRATIC} && object.nope", None)]
+)
+def test_a_long_evaluation_is_finished_by_the_driver(phase, prefetch, expression, called):
+    """Once for both policies, and the review goes on with its result."""
+    long = MatchCondition(name="long", condition=compile_condition(expression))
+    pair = [policy(name, index=index, match_conditions=(long,), phase=phase) for index, name in enumerate("ab")]
+    decision, world = decide(pair, {"a": Allow(), "b": Allow()}, on=large(), prefetch=prefetch)
+    assert [type(lookup) for lookup in world.lookups] == [EvaluationLookup]
+    if called is None:
+        assert decision.calls[0].answer.reason is Reason.CONDITION_ERROR
+        assert "no such key: nope" in decision.calls[0].answer.message
+    else:
+        assert world.called() == called
+
+
+def test_a_changed_object_is_evaluated_again():
+    """The result holds for the object that it was made for."""
+    pair = [policy("a"), policy("b", index=1, match_conditions=(LONG,)), policy("c", index=2, match_conditions=(LONG,))]
+    _, world = decide(pair, {"a": Allow(), "b": label("x"), "c": Allow()}, on=large())
+    assert world.called() == ["a", "b", "c"]
+    assert len(world.lookups) == 2
+
+
+def test_many_short_conditions_are_no_long_one():
+    """What takes more than its share together is finished by the driver, one after the other."""
+    short = [
+        MatchCondition(name=f"c{number}", condition=compile_condition(f"{number} >= 0 && {QUADRATIC}"))
+        for number in range(8)
+    ]
+    each = policy("a", match_conditions=tuple(short))
+    _, world = decide([each], {"a": Allow()}, on=large(60))
+    assert world.called() == ["a"]
+    assert 4 <= len(world.lookups) <= 8
+    _, world = decide([each], {"a": Allow()}, on=large(5))
+    assert (world.called(), world.lookups) == (["a"], [])
+
+
+def test_a_long_evaluation_is_waited_for_no_longer_than_the_policys_time():
+    """The failure names the condition."""
+    decision, _ = decide([policy("a", timeout=1.0, match_conditions=(LONG,))], {}, on=large(), lookup_latency=NEVER)
+    assert decision.ended - decision.started == 1.0
+    assert decision.calls[0].answer.reason is Reason.CONDITION_ERROR
+    assert "matchCondition 'long'" in decision.calls[0].answer.message

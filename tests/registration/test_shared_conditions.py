@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.cel.match_conditions import compile_condition
-from gateway.matching.conditions import by_conditions
+from gateway.matching.conditions import FINISHED_AT_ONCE, by_conditions
 from gateway.matching.outcomes import MATCHED, NotMatched, Undecidable
 from gateway.policies.model import FailurePolicy, MatchCondition, Mode, Requirement, Selector
 from gateway.registration.shared_conditions import shared_conditions
@@ -147,7 +147,7 @@ def test_it_is_false_exactly_if_no_policy_matches(drawn, obj):
     asked = request(obj)
 
     def outcome(one):
-        return by_conditions(one, asked, lambda: obj, {}, {})
+        return by_conditions(one, asked, lambda: obj, {}, {}, FINISHED_AT_ONCE)
 
     each = [outcome(one) for one in policies]
     made = shared_conditions(policies)

@@ -92,13 +92,13 @@ def uncollected():
     gc.enable()
 
 
-def driver(policy_caller, on, *, facts=None, **fields):
+def driver(policy_caller, on, *, facts=None, finish=None, **fields):
     engine = Engine(on, plan(policy("one", **fields)), ends=monotonic() + 9)
-    return driving_of(engine, policy_caller, facts=facts)
+    return driving_of(engine, policy_caller, facts=facts, finish=finish)
 
 
-def driving_of(engine, policy_caller, *, facts=None):
-    return Driver("u1", engine, caller=policy_caller, facts=facts or NotInCluster())
+def driving_of(engine, policy_caller, *, facts=None, finish=None):
+    return Driver("u1", engine, caller=policy_caller, facts=facts or NotInCluster(), finish=finish)
 
 
 async def test_a_decided_review_is_freed(uncollected):

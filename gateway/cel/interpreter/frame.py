@@ -14,11 +14,12 @@ from gateway.cel.values.faults import Aborted
 class Frame:
     """``slots`` hold the variables of the environment and those of comprehensions; the planner numbers them."""
 
-    __slots__ = ("cost", "effort", "limit", "slots")
+    __slots__ = ("cost", "effort", "limit", "most_effort", "slots")
 
-    def __init__(self, slots: list[Any], limit: int = LARGEST_COST) -> None:
+    def __init__(self, slots: list[Any], limit: int = LARGEST_COST, most_effort: int = LARGEST_EFFORT) -> None:
         self.slots = slots
         self.limit = limit
+        self.most_effort = most_effort
         self.cost = 0
         self.effort = 0
 
@@ -36,7 +37,7 @@ class Frame:
     def strive(self, steps: int) -> None:
         """Add to the effort; raises Aborted when it is too much."""
         self.effort += steps
-        if self.effort > LARGEST_EFFORT:
+        if self.effort > self.most_effort:
             raise Aborted(TOO_LONG)
 
     def heed(self, value: Any) -> None:
