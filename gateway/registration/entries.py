@@ -21,6 +21,7 @@ all at once. The API server rounds its remaining time *up* to whole seconds befo
 import hashlib
 import math
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -54,7 +55,7 @@ REVISION_DIGITS: Final = 8
 """32 bits in hexadecimal: of 1,000 revisions of one entry, two are equal once in 8,600 times."""
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class Entry(Struct, frozen=True, kw_only=True, dict=True):
     """One call of the API server, and its policies.
 
     ``name`` is unique over both phases, a legal webhook name and a legal segment of a path. ``policies`` are in chain
@@ -73,7 +74,7 @@ class Entry(Struct, frozen=True, kw_only=True):
         """Where the gateway serves it, and the API server is to call it."""
         return f"/{'mutate' if self.phase is Phase.MUTATING else 'validate'}/{self.name}/{self.revision}"
 
-    @property
+    @cached_property
     def revision(self) -> str:
         """Which policies it has: a digest of their names and of what the API server alone matches for them.
 
@@ -96,7 +97,7 @@ class Entry(Struct, frozen=True, kw_only=True):
             return self.policies[0].rules
         return narrowed(rule for policy in self.policies for rule in policy.rules)
 
-    @property
+    @cached_property
     def match_conditions(self) -> tuple[MatchCondition, ...]:
         """What the API server is to check besides rules and selectors (``shared_conditions``)."""
         if self.isolated or not all(policy.match_conditions for policy in self.policies):

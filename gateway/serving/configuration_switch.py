@@ -23,6 +23,7 @@ import structlog
 from gateway.engine.policy_caller import PolicyCaller
 from gateway.policies.decoding.texts import SourceText
 from gateway.policies.model import Configuration, Phase
+from gateway.registration.entries import Entries
 from gateway.registration.former_entries import FormerEntry
 from gateway.registration.registered_entries import RegisteredEntries
 from gateway.serving.driver import FactSource
@@ -92,11 +93,16 @@ class ConfigurationSwitch:
         self._report.availability(self.current)
         self._watch = asyncio.create_task(self._watch_availabilities())
 
-    async def propose(self, configuration: Configuration, texts: Sequence[SourceText]) -> None:
-        """Make a configuration the candidate, in the background; it replaces the present candidate, if any."""
+    async def propose(
+        self, configuration: Configuration, texts: Sequence[SourceText], entries: Entries | None = None
+    ) -> None:
+        """Make a configuration the candidate, in the background; it replaces the present candidate, if any.
+
+        ``entries``: see LoadedConfiguration.
+        """
         async with self._proposing:
             await self._withdraw()
-            self._begin(self._generation(configuration, texts, self.current))
+            self._begin(self._generation(configuration, texts, self.current, entries=entries))
 
     def registered(self, registered: tuple[tuple[Phase, RegisteredEntries], ...]) -> None:
         """Serve the entries that are registered now, by phase, whatever configuration they are of."""
@@ -140,6 +146,7 @@ class ConfigurationSwitch:
         before: LoadedConfiguration | None,
         *,
         loaded: datetime | None = None,
+        entries: Entries | None = None,
     ) -> LoadedConfiguration:
         generation = LoadedConfiguration(
             configuration,
@@ -152,6 +159,7 @@ class ConfigurationSwitch:
             changed=self._availabilities_changed.set,
             facts=self._facts,
             keep=self._keep,
+            entries=entries,
         )
         generation.learn(self._registered)
         self._alive.add(generation)
@@ -179,6 +187,8 @@ class ConfigurationSwitch:
             self.candidate = None
             self._report.failed(error)
             await self._end(candidate)
+            return
+        await self._report.known(candidate)
 
     def _adopt(self, candidate: LoadedConfiguration) -> None:
         before, self.current, self.candidate = self.current, candidate, None
@@ -210,7 +220,15 @@ class ConfigurationSwitch:
         async with self._proposing:
             current = self.current
             if self.candidate is None and current.is_superseding:
-                self._begin(self._generation(current.configuration, current.texts, current, loaded=current.loaded))
+                self._begin(
+                    self._generation(
+                        current.configuration,
+                        current.texts,
+                        current,
+                        loaded=current.loaded,
+                        entries=current.entries,
+                    )
+                )
 
     async def _retire(self, generation: LoadedConfiguration) -> None:
         await generation.idle()

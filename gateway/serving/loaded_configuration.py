@@ -40,6 +40,7 @@ class LoadedConfiguration:
         changed: called in the loop whenever the availability of a policy may have changed.
         facts: of the cluster; None: there is no cluster.
         keep: which former entries can still be called, of all; None: all of them.
+        entries: of the configuration; None: they are made, which takes long for thousands of policies.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two by name
@@ -55,13 +56,14 @@ class LoadedConfiguration:
         changed: Callable[[], object] = lambda: None,
         facts: FactSource | None = None,
         keep: Callable[[tuple[FormerEntry, ...]], tuple[FormerEntry, ...]] | None = None,
+        entries: Entries | None = None,
     ) -> None:
         if configuration.fatal:
             raise ValueError("a configuration whose chain is not known must not be served")
         self.configuration = configuration
         self.texts = tuple(texts)
         self.loaded = loaded or datetime.now(UTC)
-        self.entries: Entries = make_entries(configuration)
+        self.entries: Entries = entries or make_entries(configuration)
         self.workers: Workers = Workers(
             configuration,
             limits,

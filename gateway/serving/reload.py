@@ -30,12 +30,14 @@ followed by it: else a worker that does not answer and a stream of changes could
 import asyncio
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import structlog
 
 from gateway.policies.decoding.texts import SourceText
+from gateway.policies.model import Configuration, Phase
 from gateway.policies.partial_load import PartialLoad, load_partially
+from gateway.registration.entries import Entries, make_entries
 from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.reload_report import Report
 from gateway.sources.files import SourceError
@@ -55,6 +57,9 @@ default is 5 ms: ten answers in a row would come 50 ms later."""
 
 _RETRY_SECONDS: Final = 2.0
 """Until a first load that failed is tried again."""
+
+
+_T = TypeVar("_T")
 
 
 class Reload:
@@ -187,19 +192,15 @@ class Reload:
         objects = [] if self._objects is None else [each.text for each in self._objects.all().values()]
         good = {text.name: text for text in self._rollout.current.texts if text.in_cluster}
         # In a thread: 10,000 namespaces take seconds to parse.
-        interval = sys.getswitchinterval()
-        sys.setswitchinterval(min(interval, _SWITCH_SECONDS))
-        try:
-            return await asyncio.to_thread(load_partially, files, objects, good)
-        finally:
-            sys.setswitchinterval(interval)
+        return await _in_a_thread(lambda: load_partially(files, objects, good))
 
     async def _propose(self, loaded: PartialLoad) -> None:
         self.refused = loaded.refused
         if loaded.texts == self._rollout.current.texts:
             await self._rollout.withdraw()
         else:
-            await self._rollout.propose(loaded.configuration, loaded.texts)
+            entries = await _in_a_thread(lambda: _entries(loaded.configuration))
+            await self._rollout.propose(loaded.configuration, loaded.texts, entries)
 
     async def _withdraw(self) -> None:
         """Drop the candidate, which is made of files that have changed; one of objects, too, is made of good files."""
@@ -208,3 +209,22 @@ class Reload:
 
     def _in_force(self, files: tuple[SourceText, ...]) -> bool:
         return files == tuple(text for text in self._rollout.current.texts if not text.in_cluster)
+
+
+def _entries(configuration: Configuration) -> Entries:
+    """The entries of a configuration, each with its revision: of thousands with conditions that takes long."""
+    entries = make_entries(configuration)
+    for phase in Phase:
+        for entry in entries.of(phase):
+            _ = entry.revision
+    return entries
+
+
+async def _in_a_thread(work: Callable[[], _T]) -> _T:
+    """Do something that takes long, and give the loop the interpreter when it wants it."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(min(interval, _SWITCH_SECONDS))
+    try:
+        return await asyncio.to_thread(work)
+    finally:
+        sys.setswitchinterval(interval)

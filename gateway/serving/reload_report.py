@@ -1,5 +1,6 @@
 """Reports the results of reloads."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -103,13 +104,23 @@ class Report:
             validating=len(generation.configuration.validating),
             workers=len(generation.configuration.workers),
         )
-        self.loaded(generation)
+        self._in_force(generation)
         self._count("loaded", errors=len(generation.configuration.errors), good=not self._has_bad_files)
 
     def loaded(self, configuration: LoadedConfiguration) -> None:
-        """Count its policies and entries from now on. Those of the previous one stay: it may still decide reviews."""
-        self._current = configuration
+        """The first configuration is in force."""
         self._metrics.know(configuration.policies(), configuration.entry_names())
+        self._in_force(configuration)
+
+    async def known(self, configuration: LoadedConfiguration) -> None:
+        """Let the counters of an adopted configuration's policies and entries begin at 0, while the loop goes on. Those
+        of the previous one stay: it may still decide reviews.
+        """
+        for _ in self._metrics.knowing(configuration.policies(), configuration.entry_names()):
+            await asyncio.sleep(0)
+
+    def _in_force(self, configuration: LoadedConfiguration) -> None:
+        self._current = configuration
         counted = Counter((policy.phase, policy.mode) for policy in configuration.policies())
         for phase, mode in product(Phase, Mode):
             self._metrics.set(POLICIES, counted[phase, mode], phase, mode)

@@ -42,6 +42,9 @@ from gateway.telemetry.table import (
 TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
+_KNOWN_AT_ONCE: Final = 200
+"""Policies whose series of a family begin at once: 2,000 series, some 4 ms."""
+
 _PIECE: Final = 100
 """Series that are written at once: a millisecond, if all are histograms."""
 
@@ -173,9 +176,16 @@ class Metrics:
 
     def know(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]) -> None:
         """Start the counters of these policies and entries at 0; existing ones continue."""
-        for family, subject, policy in self._subjects(policies, entries):
+        for _ in self.knowing(policies, entries):
+            pass
+
+    def knowing(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]) -> Iterator[None]:
+        """The same in slices: thousands of policies have tens of thousands of series."""
+        for number, (family, subject, policy) in enumerate(self._subjects(policies, entries), 1):
             if not family.metric.lazy:
                 family.start(subject, policy)
+            if not number % _KNOWN_AT_ONCE:
+                yield
 
     def forget_others(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]) -> None:
         """Remove the series of all policies and entries but these."""

@@ -38,6 +38,9 @@ class Reports:
     def adopted(self, generation):
         self.events.append(("adopted", len(generation.configuration.validating)))
 
+    async def known(self, configuration):
+        """The counters are not judged here."""
+
     def entries(self, configuration):
         self.events.append(("learnt", len(configuration.former)))
 
@@ -109,6 +112,15 @@ async def test_what_loses_no_policy_is_adopted(rollout):
     await settled()
     assert rollout.counted.events == [("adopted", 0), "retired"]
     assert rollout.current.configuration.validating == ()
+
+
+async def test_entries_that_are_made_before_are_not_made_again(rollout):
+    """A reload makes them in a thread."""
+    configuration = chain()
+    entries = make_entries(configuration)
+    await rollout.propose(configuration, (), entries)
+    await settled()
+    assert rollout.current.entries is entries
 
 
 ONE, TWO, THREE = b'{"n":1}', b'{"n":2}', b'{"n":3}'

@@ -443,3 +443,13 @@ def test_a_worker_has_series_of_what_can_happen_with_it(metrics):
         word for word in (*QUEUE_EVENTS, *HOOK_EVENTS) if word not in GRPC_EVENTS and f'event="{word}"' in text
     ] == []
     assert 'limit="queue_length"' not in text
+
+
+def test_the_counters_of_many_policies_begin_in_slices():
+    """The same as at once."""
+    many = [policy(f"p{number}", phase=Phase.VALIDATING, index=number) for number in range(1_000)]
+    entries = [(Phase.VALIDATING, f"e{number}") for number in range(1_000)]
+    at_once, sliced = Metrics(), Metrics()
+    at_once.know(many, entries)
+    assert len([*sliced.knowing(many, entries)]) >= 10
+    assert sliced.exposition() == at_once.exposition()

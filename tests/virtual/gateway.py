@@ -286,6 +286,9 @@ class _Report:
         del generation
         self._events.append("adopted")
 
+    async def known(self, configuration: Any) -> None:
+        del configuration
+
     def entries(self, configuration: Any) -> None:
         del configuration
 
