@@ -123,8 +123,3 @@ SAMPLED: Final = tuple("13579bdf")
 """Each valid W3C traceparent of a sampled trace ends with one of these: VERSION-TRACE-PARENT-FLAGS, and the last bit of
 the flags is "sampled".
 """
-
-
-def sampled_trace_id(traceparent: str) -> str:
-    """The trace id of a valid W3C traceparent, if the trace is sampled; else ""."""
-    return traceparent[3:35] if traceparent.endswith(SAMPLED) else ""

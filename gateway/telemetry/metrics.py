@@ -17,7 +17,7 @@ from gateway.engine.decision import Decision, Outcome
 from gateway.engine.verdicts import ANSWER_WORDS, Failure
 from gateway.policies.model import Phase, Policy
 from gateway.reasons import Reason
-from gateway.telemetry.events import Metric, NoEvents, sampled_trace_id
+from gateway.telemetry.events import SAMPLED, Metric, NoEvents
 from gateway.telemetry.families import Family, LabelValues
 from gateway.telemetry.labels import LIMIT_OF
 from gateway.telemetry.table import (
@@ -243,4 +243,4 @@ def _exemplar(decision: Decision) -> str:
     trace = decision.trace
     if trace.has_span:
         return trace.trace_id if decision.is_traced else ""
-    return sampled_trace_id(trace.traceparent)
+    return trace.trace_id if trace.traceparent.endswith(SAMPLED) else ""
