@@ -22,7 +22,7 @@ from pathlib import Path
 
 import uvloop
 from reviews import CONFIGURATION, RECORDING, WORKER
-from served import Load, cpu_seconds, send, start
+from served import Load, cpu_seconds, request, send, start
 
 TWELVE = 12
 ONE_BY_ONE = 5
@@ -136,7 +136,7 @@ async def beside(port: int, context: ssl.SSLContext, load: Load, latencies: list
 async def once(port: int, context: ssl.SSLContext, load: Load) -> bool:
     """One request on a connection of its own; whether it was judged: more than its share of the memory gets 429."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
-    writer.write(message(load))
+    writer.write(request(load, timeout=30))
     status = (await reader.readline()).split()[1]
     assert status in {b"200", b"429"}, status
     while await reader.readline() != b"\r\n":
@@ -149,14 +149,8 @@ async def until(ended: asyncio.Event, port: int, context: ssl.SSLContext, load: 
     """One request after another on one connection, until the event is set."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
     while not ended.is_set():
-        await send(reader, writer, message(load), load.expected, time.monotonic() + 0.001, latencies)
+        await send(reader, writer, request(load, timeout=30), load.expected, time.monotonic() + 0.001, latencies)
     writer.close()
-
-
-def message(load: Load) -> bytes:
-    """The request as it is sent."""
-    head = f"POST {load.path}?timeout=30s HTTP/1.1\r\nHost: gateway.svc:443\r\nContent-Type: application/json\r\n"
-    return f"{head}Content-Length: {len(load.body)}\r\n\r\n".encode() + load.body
 
 
 def memory(pid: int, name: str) -> int:

@@ -17,14 +17,10 @@ import time
 from http.client import HTTPResponse
 from pathlib import Path
 
-from heavy import CHANGES, CHANGING, KINDS, large_of, message, worker_of
+from heavy import CHANGES, CHANGING, KINDS, large_of, worker_of
 from reviews import CONFIGURATION
-from served import Load
+from served import Load, here, request
 
-from gateway.policies.configuration import load as load_policies
-from gateway.serving.app import Gateway
-from gateway.serving.settings import Settings
-from gateway.sources.files import read
 from gateway.telemetry.logs import configure_logs
 
 MOST_SECONDS = 0.05
@@ -77,15 +73,7 @@ def main() -> None:
 
 async def measured(folder: Path, watch: Watch, name: str) -> tuple[float, str]:
     """The longest call of the loop for this kind."""
-    text = CONFIGURATION.replace("bench.sock", f"{folder}/bench.sock").replace(
-        "[python, bench_worker.py]", f"[{sys.executable}, {folder}/bench_worker.py]"
-    )
-    (folder / "policies.yaml").write_text(f"{text}---{CHANGING}")
-    (folder / "bench_worker.py").write_text(worker_of(name))
-    gateway = Gateway(
-        load_policies(read((folder / "policies.yaml",))),
-        Settings(listen=("127.0.0.1", 0), admin_listen=("127.0.0.1", 0), tls_dev_dir=folder, worker_startup_timeout=20),
-    )
+    gateway = here(folder, f"{CONFIGURATION}---{CHANGING}", worker_of(name))
     address, _ = await gateway.start()
     context = ssl.create_default_context(cafile=folder / "ca.crt")
     load = large_of(name)
@@ -107,7 +95,7 @@ def review(address: tuple[str, int], context: ssl.SSLContext, load: Load) -> Non
     """Send it, and read the answer."""
     with socket.create_connection(address, timeout=60) as plain:
         client = context.wrap_socket(plain, server_hostname=address[0])
-        client.sendall(message(load))
+        client.sendall(request(load, timeout=30))
         with HTTPResponse(client) as response:
             response.begin()
             assert load.expected in response.read()

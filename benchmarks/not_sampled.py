@@ -36,14 +36,10 @@ import uvloop
 from msgspec.structs import replace
 from path import connected
 from reviews import CONFIGURATION, WORKER, loads
-from served import children, pin, request
+from served import children, here, pin, request
 
 from gateway.engine.trace_context import Parent, TraceContext
-from gateway.policies.configuration import load as load_policies
-from gateway.serving.app import Gateway
 from gateway.serving.route_table import passed_on
-from gateway.serving.settings import Settings
-from gateway.sources.files import read
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.traces.sampling import HeadSampler
 from gateway.telemetry.traces.settings import trace_settings
@@ -125,19 +121,8 @@ async def measured(folder: Path, reviews: int) -> dict[str, list[float]]:
     settings = trace_settings({}, endpoint="http://127.0.0.1:4317", ratio=0.0)
     assert settings is not None
     coin = Coin(settings.sampler)
-    (folder / "policies.yaml").write_text(CONFIGURATION.replace("command: [python,", f"command: [{sys.executable},"))
-    (folder / "bench_worker.py").write_text(WORKER)
-    gateway = Gateway(
-        load_policies(read((folder / "policies.yaml",))),
-        Settings(
-            listen=("127.0.0.1", 0),
-            admin_listen=("127.0.0.1", 0),
-            tls_dev_dir=folder,
-            worker_startup_timeout=20,
-            max_connection_age_seconds=0,
-            traces=replace(settings, sampler=coin),
-        ),
-    )
+    traces = replace(settings, sampler=coin)
+    gateway = here(folder, CONFIGURATION, WORKER, max_connection_age_seconds=0, traces=traces)
     (_, port), _ = await gateway.start()
     pin(os.getpid(), 0)
     pin(children(os.getpid())[0], -1)

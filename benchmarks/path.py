@@ -28,6 +28,7 @@ from types import FrameType
 from typing import Any
 
 import uvloop
+from served import Load, request
 
 from gateway.policies.configuration import load
 from gateway.serving.app import Gateway
@@ -169,12 +170,7 @@ async def one(client: ssl.SSLSocket) -> Way:
 def review(client: ssl.SSLSocket) -> None:
     """Send one in one piece, as the API server does, and look at its answer."""
     body = json.loads(RECORDING.read_text())["body"].encode()
-    head = (
-        "POST /validate?timeout=10s HTTP/1.1\r\nHost: gateway.svc:443\r\nUser-Agent: kube-apiserver-admission\r\n"
-        f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
-        "Accept-Encoding: gzip\r\n\r\n"
-    )
-    client.sendall(head.encode() + body)
+    client.sendall(request(Load(name="denied", path="/validate", body=body, expected=b"")))
     with HTTPResponse(client) as response:
         response.begin()
         answer = json.load(response)

@@ -15,6 +15,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from gateway.policies.configuration import load as load_policies
+from gateway.serving.app import Gateway
+from gateway.serving.settings import Settings
+from gateway.sources.files import read
 
 ROOT = Path(__file__).resolve().parents[1]
 CONNECTIONS = 32
@@ -71,6 +77,20 @@ def start(
     return gateway, port, ssl.create_default_context(cafile=str(folder / "tls" / "ca.crt"))
 
 
+def here(folder: Path, configuration: str, worker: str, **settings: Any) -> Gateway:
+    """A gateway in this process, not started yet; its worker is a process of its own. Arguments: see ``start``."""
+    text = configuration.replace("bench.sock", f"{folder}/bench.sock").replace(
+        "[python, bench_worker.py]", f"[{sys.executable}, {folder}/bench_worker.py]"
+    )
+    (folder / "policies.yaml").write_text(text)
+    (folder / "bench_worker.py").write_text(worker)
+    anywhere = ("127.0.0.1", 0)
+    return Gateway(
+        load_policies(read((folder / "policies.yaml",))),
+        Settings(listen=anywhere, admin_listen=anywhere, tls_dev_dir=folder, worker_startup_timeout=20, **settings),
+    )
+
+
 def free_port() -> int:
     """A port that nobody listens on at this moment."""
     with socket.socket() as probe:
@@ -83,10 +103,11 @@ def encoded(review: object) -> bytes:
     return json.dumps(review, separators=(",", ":")).encode() + b"\n"
 
 
-def request(load: Load) -> bytes:
-    """As kube-apiserver sends it, head and body."""
+def request(load: Load, *, timeout: int = 10) -> bytes:
+    """As kube-apiserver sends it, head and body; ``timeout`` in seconds."""
     head = (
-        f"POST {load.path}?timeout=10s HTTP/1.1\r\nHost: gateway.svc:443\r\nUser-Agent: kube-apiserver-admission\r\n"
+        f"POST {load.path}?timeout={timeout}s HTTP/1.1\r\nHost: gateway.svc:443\r\n"
+        "User-Agent: kube-apiserver-admission\r\n"
         f"Content-Length: {len(load.body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
         "Accept-Encoding: gzip\r\n\r\n"
     )

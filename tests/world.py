@@ -5,7 +5,7 @@ import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from gateway.cel.authorization import Authorization
 from gateway.cel.program import Evaluation, NeedsAuthorization
@@ -58,6 +58,15 @@ class Scripted:
     def evaluate(self, variables, authorizations, share=None):
         outcome = self.value(variables, authorizations) if callable(self.value) else self.value
         return Evaluation(outcome=outcome, cost=self.cost)
+
+
+QUADRATIC: Final = "object.items.all(one, object.items.exists(other, other == one))"
+"""An expression that takes long: 100,000 of cost for the 200 items of ``large``."""
+
+
+def large(number: int = 200) -> Request:
+    """A request for an object with so many items."""
+    return request({"metadata": {"name": "p", "labels": {}}, "items": [str(each) for each in range(number)]})
 
 
 def condition(value: Any, name: str = "scripted", **fields: Any) -> MatchCondition:
@@ -167,8 +176,8 @@ class World:
                 fact: Any = self.namespaces.get(namespace)
             case AuthorizationLookup(check=check):
                 fact = self.authorizations.get(check, Authorization())
-            case EvaluationLookup(finish=finish):
-                fact = finish()
+            case EvaluationLookup(need=need):
+                fact = need.finish()
         return lambda now: engine.found(lookup.id, fact, now)
 
     def _answer(self, engine: Engine, call: PolicyCall) -> Callable[[float], Step]:

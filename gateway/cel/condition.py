@@ -64,12 +64,13 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         return () if self._program is None else self._program.variables
 
     def evaluate(self, variables: Variables, authorizations: Authorizations, share: Share | None = None) -> Evaluation:
-        """The condition's value for one request: true, false, EvaluationError or NeedsAuthorization. Never raises.
+        """The condition's value for one request: true, false, EvaluationError, NeedsAuthorization or UNFINISHED. Never
+        raises.
 
         Args:
             variables: what the expression can name; only what it names is read.
             authorizations: the answers so far; a check that is not among them, and matters, is NeedsAuthorization.
-            share: what takes more of it than there is left is Unfinished; None: it is always finished.
+            share: what takes more of it than there is left is UNFINISHED; None: it is always finished.
         """
         program = self._program
         if program is None:
@@ -78,16 +79,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
             values = [read(variables, authorizations) for read in self._readers]
         except Exception as error:  # noqa: BLE001 - see internal_error
             return Evaluation(outcome=internal_error(error), cost=0)
-        if share is None:
-            return _of_a_condition(program.run(values))
-        evaluation = program.run_within(share, values)
-        if isinstance(evaluation.outcome, Unfinished):
-            finish = evaluation.outcome.finish
-            return Evaluation(outcome=Unfinished(finish=lambda: _of_a_condition(finish())), cost=0)
-        return _of_a_condition(evaluation)
-
-
-def _of_a_condition(evaluation: Evaluation) -> Evaluation:
-    if isinstance(evaluation.outcome, bool | EvaluationError | NeedsAuthorization):
-        return evaluation
-    return Evaluation(outcome=EvaluationError(message="no such overload"), cost=evaluation.cost)
+        evaluation = program.run(values) if share is None else program.run_within(share, values)
+        if isinstance(evaluation.outcome, bool | EvaluationError | NeedsAuthorization | Unfinished):
+            return evaluation
+        return Evaluation(outcome=EvaluationError(message="no such overload"), cost=evaluation.cost)

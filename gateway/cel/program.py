@@ -5,8 +5,7 @@ several threads at once.
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -32,7 +31,7 @@ class NeedsAuthorization(msgspec.Struct, frozen=True, kw_only=True):
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     """An outcome, and what it cost in Kubernetes' counting (see ``budget``).
 
-    ``outcome`` is an EvaluationError, NeedsAuthorization, Unfinished, or else the value: see ``values`` for how CEL's
+    ``outcome`` is an EvaluationError, NeedsAuthorization, UNFINISHED, or else the value: see ``values`` for how CEL's
     values stand as Python objects.
     """
 
@@ -40,10 +39,11 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     cost: int
 
 
-class Unfinished(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The evaluation takes more than its share: ``finish`` does all of it, which takes up to a second."""
+class Unfinished(msgspec.Struct, frozen=True):
+    """The evaluation takes more than its share; all of it takes up to a second."""
 
-    finish: Callable[[], Evaluation]
+
+UNFINISHED: Final = Unfinished()
 
 
 class Share(msgspec.Struct, eq=False):
@@ -81,13 +81,14 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self._evaluated(Frame(values, limit))
 
     def run_within(self, share: Share, values: list[Any]) -> Evaluation:
-        """As ``run``, and Unfinished if that takes more than what is left of a share, which it reduces."""
+        """As ``run``, and UNFINISHED if that takes more than what is left of a share, which it reduces."""
         left = max(share.left, 0)
-        frame = Frame([*values, *self._locals], min(left, LARGEST_COST), min(left, LARGEST_EFFORT))
+        values += self._locals
+        frame = Frame(values, min(left, LARGEST_COST), min(left, LARGEST_EFFORT))
         evaluation = self._evaluated(frame)
         share.left -= frame.cost + frame.effort
         if left < frame.cost <= LARGEST_COST or left < frame.effort <= LARGEST_EFFORT:
-            return Evaluation(outcome=Unfinished(finish=partial(self.run, values)), cost=0)
+            return Evaluation(outcome=UNFINISHED, cost=0)
         return evaluation
 
     def _evaluated(self, frame: Frame) -> Evaluation:

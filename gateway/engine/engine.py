@@ -41,7 +41,7 @@ from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from gateway.cel.program import NeedsAuthorization, Share
+from gateway.cel.program import NeedsAuthorization
 from gateway.documents.documents import DocumentBuilder
 from gateway.engine.answer_source import CALLED, Origin
 from gateway.engine.call_tracker import NO_CALL, CallTracker, InvocationResult
@@ -140,7 +140,7 @@ class Engine:
         # Open calls and lookups, and what they have returned.
         ids = count(1)
         known = namespaces.get(request.namespace)
-        self._evaluations = Evaluations(Share(AT_ONCE)) if plan.has_conditions else FINISHED_AT_ONCE
+        self._evaluations = Evaluations(AT_ONCE) if plan.has_conditions else FINISHED_AT_ONCE
         facts = Facts(evaluations=self._evaluations)
         if known is not None:
             facts.namespaces[request.namespace] = known

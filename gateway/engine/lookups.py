@@ -86,9 +86,8 @@ class Lookups(Struct, eq=False):
                 return NamespaceLookup(id=new_id, namespace=namespace)
             case NeedsAuthorization(check=check):
                 return AuthorizationLookup(id=new_id, check=check, user=self.request.user_info)
-            case NeedsEvaluation(finish=finish):
-                assert finish is not None  # noqa: S101 - it is not one that is only compared
-                return EvaluationLookup(id=new_id, need=need, finish=finish)
+            case NeedsEvaluation():
+                return EvaluationLookup(id=new_id, need=need)
 
     def found(self, lookup_id: int, fact: Fact) -> list[PolicyInvocation]:
         """Keep a fact. Returns the turns that waited for it; none if the lookup was given up."""
@@ -101,7 +100,7 @@ class Lookups(Struct, eq=False):
             case AuthorizationLookup(check=check), Authorization() | Unknown():
                 self.facts.authorizations[check] = fact
             case EvaluationLookup(need=need), Evaluation():
-                self.facts.evaluations.finished(need, fact)
+                self.facts.evaluations.finished(need.subject, fact)
             case lookup, _:
                 raise AssertionError(f"{fact!r} does not answer {lookup!r}")
         return waiting.invocations
@@ -132,6 +131,6 @@ def _same(lookup: Lookup, need: Need) -> bool:
         case AuthorizationLookup(check=check), NeedsAuthorization(check=needed):
             return check == needed
         case EvaluationLookup(need=one), NeedsEvaluation() as other:
-            return one.is_same(other)
+            return one.subject.is_same(other.subject)
         case _:
             return False

@@ -1,11 +1,8 @@
 """What the engine requests from its driver. Times are seconds on the driver's own clock."""
 
-from collections.abc import Callable
-
 from msgspec import Struct
 
 from gateway.cel.authorization import AuthorizationCheck
-from gateway.cel.program import Evaluation
 from gateway.engine.decision import Decision
 from gateway.engine.policy_call import PolicyCall
 from gateway.matching.outcomes import NeedsEvaluation
@@ -32,14 +29,10 @@ class AuthorizationLookup(Struct, frozen=True, kw_only=True):
 
 
 class EvaluationLookup(Struct, frozen=True, kw_only=True):
-    """Call ``finish``, anywhere but in the event loop, and ``found(id, evaluation)`` with what it returns.
-
-    ``need`` says of what: a matchCondition that takes long to evaluate.
-    """
+    """Call ``need.finish``, anywhere but in the event loop, and ``found(id, evaluation)`` with what it returns."""
 
     id: int
     need: NeedsEvaluation
-    finish: Callable[[], Evaluation]
 
 
 FactLookup = NamespaceLookup | AuthorizationLookup

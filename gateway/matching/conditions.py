@@ -14,15 +14,24 @@
 """
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import msgspec
 
 from gateway.cel.authorization import Authorization, AuthorizationCheck
 from gateway.cel.budget import LARGEST_COST, LARGEST_COST_PER_WEBHOOK, OUT_OF_BUDGET
-from gateway.cel.program import Evaluation, EvaluationError, NeedsAuthorization, Share, Unfinished
-from gateway.matching.outcomes import MATCHED, Matched, NeedsEvaluation, NotMatched, Undecidable, Unknown
+from gateway.cel.condition import Condition
+from gateway.cel.program import UNFINISHED, Evaluation, EvaluationError, NeedsAuthorization, Share
+from gateway.matching.outcomes import (
+    MATCHED,
+    EvaluationSubject,
+    Matched,
+    NeedsEvaluation,
+    NotMatched,
+    Undecidable,
+    Unknown,
+)
 from gateway.matching.status_messages import aggregate, forbidden
 from gateway.policies.model import MatchCondition, Policy
 from gateway.reasons import Reason
@@ -86,53 +95,52 @@ class Evaluations:
     """The evaluations of one review: what they may take at once, and the results of those that took longer.
 
     Args:
-        share: what they may take until ``refill``; None: all are finished at once.
+        at_once: the cost and effort of all of them until ``refill``; None: they are finished, however long they take.
     """
 
-    __slots__ = ("_results", "_share")
+    __slots__ = ("_at_once", "_results", "_share")
 
-    def __init__(self, share: Share | None) -> None:
-        self._share = share
-        self._results: list[tuple[NeedsEvaluation, Evaluation]] = []
+    def __init__(self, at_once: int | None) -> None:
+        self._at_once = at_once
+        self._share = None if at_once is None else Share(at_once)
+        self._results: list[tuple[EvaluationSubject, Evaluation]] = []
 
     def refill(self) -> None:
         """The evaluations of the next event have the whole share again."""
-        if self._share is not None:
-            self._share.left = AT_ONCE
+        if self._share is not None and self._at_once is not None:
+            self._share.left = self._at_once
 
-    def finished(self, need: NeedsEvaluation, evaluation: Evaluation) -> None:
+    def finished(self, subject: EvaluationSubject, evaluation: Evaluation) -> None:
         """Keep the result of an evaluation that was needed."""
-        self._results.append((need, evaluation))
+        self._results.append((subject, evaluation))
 
     def of(self, condition: MatchCondition, variables: "Variables", known: KnownAuthorizations) -> Evaluation:
         """The evaluation of a condition; its outcome is NeedsEvaluation if it takes long, and is not known."""
         if self._results:
-            wanted = _need(condition, variables, known)
-            for need, result in self._results:
-                if need.is_same(wanted):
+            wanted = _subject(condition.condition, variables, known)
+            for subject, result in self._results:
+                if subject.is_same(wanted):
                     return result
         evaluation = condition.condition.evaluate(variables, known, self._share)
-        if isinstance(evaluation.outcome, Unfinished):
-            return Evaluation(outcome=_need(condition, variables, known, evaluation.outcome.finish), cost=0)
-        return evaluation
+        if evaluation.outcome is not UNFINISHED:
+            return evaluation
+        need = NeedsEvaluation(
+            condition=condition.name,
+            subject=_subject(condition.condition, variables, known),
+            # What it names has been read by now.
+            finish=partial(condition.condition.evaluate, variables, known),
+        )
+        return Evaluation(outcome=need, cost=0)
 
 
 FINISHED_AT_ONCE: Final = Evaluations(None)
-"""However long they take."""
 
 
-def _need(
-    condition: MatchCondition,
-    variables: "Variables",
-    known: KnownAuthorizations,
-    finish: Callable[[], Evaluation] | None = None,
-) -> NeedsEvaluation:
-    return NeedsEvaluation(
-        condition=condition.name,
-        expression=condition.condition.expression,
-        object=variables.object if "object" in condition.condition.variables else None,
+def _subject(condition: Condition, variables: "Variables", known: KnownAuthorizations) -> EvaluationSubject:
+    return EvaluationSubject(
+        expression=condition.expression,
+        object=variables.object if "object" in condition.variables else None,
         authorizations=len(known),
-        finish=finish,
     )
 
 

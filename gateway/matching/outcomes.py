@@ -39,26 +39,32 @@ class NeedsNamespace(Struct, frozen=True, kw_only=True):
     namespace: str
 
 
-class NeedsEvaluation(Struct, frozen=True, kw_only=True, eq=False):
-    """The outcome depends on an evaluation that takes long: ``finish`` does it, in any thread.
-
-    It is that of the condition of this name and ``expression``, for the ``object`` as it is now (None if the expression
-    does not name it), with so many ``authorizations`` known.
+class EvaluationSubject(Struct, frozen=True, kw_only=True, eq=False):
+    """What is evaluated: ``expression``, for the ``object`` as it is now (None if the expression does not name it),
+    with so many ``authorizations`` known.
     """
 
-    condition: str
     expression: str
     object: Any
     authorizations: int
-    finish: Callable[[], Evaluation] | None
 
-    def is_same(self, other: "NeedsEvaluation") -> bool:
+    def is_same(self, other: "EvaluationSubject") -> bool:
         """Whether both have the same result."""
         return (
             self.object is other.object
             and self.authorizations == other.authorizations
             and self.expression == other.expression
         )
+
+
+class NeedsEvaluation(Struct, frozen=True, kw_only=True, eq=False):
+    """The outcome depends on an evaluation that takes long, of the condition of this name: ``finish`` does it, in any
+    thread.
+    """
+
+    condition: str
+    subject: EvaluationSubject
+    finish: Callable[[], Evaluation]
 
 
 class Unknown(Struct, frozen=True, kw_only=True):

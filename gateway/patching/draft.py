@@ -51,15 +51,15 @@ class Draft:
         if self._nesting < 0:
             # No value is deeper than the number of brackets in the patch, so values are measured only in few patches.
             self._nesting = self._patch.count(b"[") + self._patch.count(b"{")
-        if self._nesting + len(target) > self._limits.depth:
-            # The text of a few long strings would take ten times as long to look at as the value.
-            self._refuse(target, too_deep=value_too_deep(value, self._limits.depth - len(target)))
+        # The text of a few long strings would take ten times as long to look at as the value.
+        room = self._limits.depth - len(target)
+        if self._nesting > room and value_too_deep(value, room):
+            raise self._deeper(target)
 
-    def _refuse(self, target: Pointer, *, too_deep: bool) -> None:
-        if too_deep:
-            raise PatchLimitError(
-                f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {place(target)}"
-            )
+    def _deeper(self, target: Pointer) -> PatchLimitError:
+        return PatchLimitError(
+            f"the document may nest {self._limits.depth} levels deep, and would nest deeper at {place(target)}"
+        )
 
     def read(self, target: Pointer) -> Value:
         """The value at ``target``."""
@@ -174,7 +174,8 @@ class Draft:
         self._values += most_values(text)
         if self._values > self._limits.values:
             raise PatchLimitError(f"a patch may copy {self._limits.values} values in all, and would copy more")
-        self._refuse(target, too_deep=too_deep(text, self._limits.depth - len(target)))
+        if too_deep(text, self._limits.depth - len(target)):
+            raise self._deeper(target)
 
     def _shift(self, elements: int) -> None:
         """Count array elements that move by one index."""

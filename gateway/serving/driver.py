@@ -246,7 +246,7 @@ class Driver:
 
     async def _evaluate(self, lookup: EvaluationLookup) -> None:
         try:
-            evaluation = await self._finish(lookup.finish)
+            evaluation = await self._finish(lookup.need.finish)
         except Exception as error:  # noqa: BLE001 - logged: the review never hangs
             _LOG.error("a condition cannot be evaluated", uid=self._uid, exc_info=error)
             self.break_off(f"{type(error).__name__}; see the gateway's log")

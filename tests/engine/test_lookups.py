@@ -12,7 +12,7 @@ from gateway.engine.verdicts import Allow
 from gateway.matching.outcomes import Unknown
 from gateway.policies.model import FailurePolicy, MatchCondition, Phase, ReinvocationPolicy, Requirement, Selector
 from gateway.reasons import Reason
-from tests.world import World, condition, decide, label, plan, policy, request, when_authorized
+from tests.world import QUADRATIC, World, condition, decide, label, large, plan, policy, request, when_authorized
 
 CHECK = AuthorizationCheck(verb="get", resource="pods", group="apps", subresource="log", name="p")
 MAY = condition(when_authorized(CHECK))
@@ -20,6 +20,7 @@ PROD = Selector(requirements=(Requirement(key="env", operator="In", values=("pro
 YES = {CHECK: Authorization(allowed=True)}
 IGNORE = {"failure_policy": FailurePolicy.IGNORE}
 NEVER = float("inf")
+LONG = MatchCondition(name="long", condition=compile_condition(QUADRATIC))
 VALIDATING = {"phase": Phase.VALIDATING}
 
 
@@ -159,16 +160,6 @@ def test_when_the_api_server_hangs_up_what_is_found_changes_nothing():
     assert (waiting.answer, waiting.call, waiting.source) == (None, None, Source.NONE)
     step = engine.found(lookup.id, Authorization(allowed=True), 101.0)
     assert (step.calls, step.decision) == ((), None)
-
-
-QUADRATIC = "object.items.all(one, object.items.exists(other, other == one))"
-LONG = MatchCondition(name="long", condition=compile_condition(QUADRATIC))
-"""It takes 100,000 of cost for 200 items."""
-
-
-def large(number=200):
-    """A request for an object with so many items."""
-    return request({"metadata": {"name": "p", "labels": {}}, "items": [str(each) for each in range(number)]})
 
 
 @pytest.mark.parametrize("phase", Phase)

@@ -15,14 +15,10 @@ from gateway.telemetry.table import LONG_EVALUATIONS
 from tests.serving.conftest import WAIT_SECONDS
 from tests.serving.test_driver import Prompt, Silent, driver
 from tests.serving.test_heavy_reviews import Counted
-from tests.world import request
+from tests.world import QUADRATIC, large
 
 TRUE = Evaluation(outcome=True, cost=1)
-LONG = MatchCondition(
-    name="long", condition=compile_condition("object.items.all(one, object.items.exists(other, other == one))")
-)
-LARGE = request({"metadata": {"name": "p"}, "items": [str(each) for each in range(200)]})
-"""The condition takes 100,000 of cost for it."""
+LONG = MatchCondition(name="long", condition=compile_condition(QUADRATIC))
 
 
 @pytest.fixture
@@ -70,7 +66,7 @@ async def test_one_at_a_time_in_a_fair_order(evaluations):
 
 async def test_a_review_is_decided_with_it():
     """The condition of a policy takes long for this object: it is evaluated, and the worker is called."""
-    decision = await driver(Prompt(), LARGE, match_conditions=(LONG,)).decide()
+    decision = await driver(Prompt(), large(), match_conditions=(LONG,)).decide()
     assert decision.outcome is Outcome.ALLOWED
     assert decision.calls[0].matched
 
@@ -86,7 +82,7 @@ async def test_who_hangs_up_waits_for_none():
         finally:
             given_up.set()
 
-    driving = driver(Silent(), LARGE, match_conditions=(LONG,), finish=never)
+    driving = driver(Silent(), large(), match_conditions=(LONG,), finish=never)
     deciding = asyncio.create_task(driving.decide())
     await waiting.wait()
     deciding.cancel()
@@ -99,6 +95,6 @@ async def test_a_defect_hangs_no_review(logs):
     async def defect(evaluate):
         raise KeyError("a defect")
 
-    decision = await driver(Prompt(), LARGE, match_conditions=(LONG,), finish=defect).decide()
+    decision = await driver(Prompt(), large(), match_conditions=(LONG,), finish=defect).decide()
     assert decision.outcome is Outcome.FAILED
     assert [line["event"] for line in logs] == ["a condition cannot be evaluated"]

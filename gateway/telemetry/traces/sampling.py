@@ -31,7 +31,7 @@ class HeadSampler:
         parent_based: whether the parent's decision counts.
     """
 
-    __slots__ = ("_below", "_is_parent_based", "_ready", "_slow_seconds", "_take", "ratio")
+    __slots__ = ("_below", "_is_parent_based", "_ready", "_slow_seconds", "_spans", "_take", "ratio")
 
     def __init__(self, *, ratio: float, slow_seconds: float, parent_based: bool = True) -> None:
         self.ratio = ratio
@@ -42,6 +42,7 @@ class HeadSampler:
         self._slow_seconds = slow_seconds
         self._ready: list[TraceContext] = []
         self._take = self._ready.pop
+        self._spans: list[str] = []
 
     def begin(self, parent: Parent | None) -> TraceContext:
         """The trace of a review, with new ids."""
@@ -66,7 +67,9 @@ class HeadSampler:
         return begun
 
     def _continued(self, parent: Parent) -> TraceContext:
-        trace_id, span_id = parent.trace_id, _identifiers(_SPAN_BYTES, 1)[0]
+        if not self._spans:
+            self._spans = _identifiers(_SPAN_BYTES)
+        trace_id, span_id = parent.trace_id, self._spans.pop()
         sampled = parent.sampled if self._is_parent_based else trace_id[16:] < self._below
         return TraceContext(
             traceparent=f"00-{trace_id}-{span_id}-0{'1' if sampled else '0'}",
@@ -78,7 +81,7 @@ class HeadSampler:
         )
 
 
-def _identifiers(size: int, number: int = _BATCH) -> list[str]:
+def _identifiers(size: int) -> list[str]:
     """Random ids of so many bytes, in hexadecimal. Zeros mean none, so it would begin again."""
-    made = randbytes(size * number).hex(" ", size).split()  # noqa: S311 - no secret
-    return _identifiers(size, number) if _NONE[: 2 * size] in made else made
+    made = randbytes(size * _BATCH).hex(" ", size).split()  # noqa: S311 - no secret
+    return _identifiers(size) if _NONE[: 2 * size] in made else made
