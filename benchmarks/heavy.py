@@ -50,7 +50,8 @@ CHANGES = {
     "a change of commas": "',' * 9_900_000",
     "a change of brackets": "'[' * 9_900_000",
     "a change of quotes and brackets": "{'text': (chr(34) + '[') * 3_300_000}",
-    "a change of 190,000 values": "[{}] * 190_000",
+    "a change of 99,000 objects": "[{}] * 99_000",
+    "a change of 190,000 numbers": "[1] * 190_000",
 }
 """What a policy adds to an object; as JSON just below the limit for changes."""
 
@@ -93,14 +94,18 @@ def worker_of(name: str) -> str:
 
 def large_of(name: str) -> Load:
     """The request of this kind: a large object that a policy reads in part, or a small one that a policy changes."""
-    review = json.loads(json.loads(RECORDING.read_text())["body"])
-    # As an UPDATE, the policy reads a part of it.
-    review["request"]["operation"] = "UPDATE"
     if name in KINDS:
-        review["request"]["object"]["spec"]["containers"] = "@"
-    body = json.dumps(review).encode().replace(b'"@"', KINDS.get(name, b""))
-    path = "/validate" if name in KINDS else "/mutate"
-    return Load(name="large", path=path, body=body, expected=b'"allowed":')
+        return updating("/validate", KINDS[name], b'"allowed":')
+    return updating("/mutate", b"[]", b'"patchType":')
+
+
+def updating(path: str, containers: bytes, expected: bytes) -> Load:
+    """The request to update a pod with these containers; of an UPDATE, the policy reads a part."""
+    review = json.loads(json.loads(RECORDING.read_text())["body"])
+    review["request"]["operation"] = "UPDATE"
+    review["request"]["object"]["spec"]["containers"] = "@"
+    body = json.dumps(review).encode().replace(b'"@"', containers)
+    return Load(name="large", path=path, body=body, expected=expected)
 
 
 async def measured(pid: int, port: int, context: ssl.SSLContext, name: str) -> str:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from gateway.policies.configuration import load as load_policies
-from gateway.serving.app import Gateway
+from gateway.serving.app import Gateway, WatchedSource
 from gateway.serving.settings import Settings
-from gateway.sources.files import read
+from gateway.sources.watching import Source
 
 ROOT = Path(__file__).resolve().parents[1]
 CONNECTIONS = 32
@@ -78,16 +78,30 @@ def start(
 
 
 def here(folder: Path, configuration: str, worker: str, **settings: Any) -> Gateway:
-    """A gateway in this process, not started yet; its worker is a process of its own. Arguments: see ``start``."""
+    """A gateway in this process, not started yet; its worker is a process of its own. Arguments: see ``start``.
+
+    It reads ``policies.yaml`` again when it is told to reload.
+    """
     text = configuration.replace("bench.sock", f"{folder}/bench.sock").replace(
         "[python, bench_worker.py]", f"[{sys.executable}, {folder}/bench_worker.py]"
     )
     (folder / "policies.yaml").write_text(text)
     (folder / "bench_worker.py").write_text(worker)
-    anywhere = ("127.0.0.1", 0)
+    anywhere, source = ("127.0.0.1", 0), Source((folder / "policies.yaml",))
+    texts = source.read()
+    loaded = load_policies(texts)
+    assert not loaded.errors, loaded.errors[0]
     return Gateway(
-        load_policies(read((folder / "policies.yaml",))),
-        Settings(listen=anywhere, admin_listen=anywhere, tls_dev_dir=folder, worker_startup_timeout=20, **settings),
+        loaded,
+        Settings(
+            listen=anywhere,
+            admin_listen=anywhere,
+            tls_dev_dir=folder,
+            worker_startup_timeout=20,
+            reload_interval_seconds=0,
+            **settings,
+        ),
+        watched=WatchedSource(source=source, texts=texts),
     )
 
 

@@ -6,6 +6,7 @@ failurePolicy applies.
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Final
 
@@ -13,9 +14,10 @@ import structlog
 
 from gateway.engine.availability import UnavailablePolicy
 from gateway.engine.plan import UnavailableReason
-from gateway.policies.model import Phase
+from gateway.policies.model import Phase, Policy
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.telemetry.events import Events
+from gateway.telemetry.log_slices import LogSlices
 from gateway.telemetry.table import DEGRADED_POLICIES, FAILURE, LAST_GOOD
 
 _LOG: Final = structlog.get_logger(__name__)
@@ -39,6 +41,7 @@ class Degradation:
     def __init__(self, events: Events) -> None:
         self._events = events
         self._known: dict[_Named, UnavailablePolicy] = {}
+        self._lines = LogSlices()
 
     def update(self, configuration: LoadedConfiguration) -> None:
         """Log what has changed with this configuration, which is now in force, and set the gauge."""
@@ -46,14 +49,10 @@ class Degradation:
         for named, each in found.items():
             before = self._known.get(named)
             if before is None or _kind(before) != _kind(each):
-                _LOG.warning("a policy is not in force as it is configured", **_fields(each))
+                self._lines.write(partial(_log_begin, each))
         for named, each in self._known.items():
             if named not in found:
-                policy = {"policy": each.policy.qualified_name, "phase": each.policy.phase.value}
-                if configuration.has(each.policy):
-                    _LOG.info("a policy is in force as it is configured, again or at last", **policy)
-                else:
-                    _LOG.info("a policy that was not in force as it was configured is no longer configured", **policy)
+                self._lines.write(partial(_log_end, each.policy, configured=configuration.has(each.policy)))
         self._known = found
         numbers = Counter(_kind(each) for each in found.values())
         for reason, last_good in product(UnavailableReason, (False, True)):
@@ -83,12 +82,22 @@ def _effect(*, last_good: bool) -> str:
     return LAST_GOOD if last_good else FAILURE
 
 
-def _fields(each: UnavailablePolicy) -> dict[str, str]:
-    return {
-        "policy": each.policy.qualified_name,
-        "phase": each.policy.phase.value,
-        "place": str(each.policy.place),
-        "reason": each.availability.why.value,
-        "effect": _effect(last_good=each.last_good),
-        "why": each.message,
-    }
+def _log_begin(each: UnavailablePolicy) -> None:
+    _LOG.warning(
+        "a policy is not in force as it is configured",
+        policy=each.policy.qualified_name,
+        phase=each.policy.phase.value,
+        place=str(each.policy.place),
+        reason=each.availability.why.value,
+        effect=_effect(last_good=each.last_good),
+        why=each.message,
+    )
+
+
+def _log_end(policy: Policy, *, configured: bool) -> None:
+    event = (
+        "a policy is in force as it is configured, again or at last"
+        if configured
+        else "a policy that was not in force as it was configured is no longer configured"
+    )
+    _LOG.info(event, policy=policy.qualified_name, phase=policy.phase.value)

@@ -53,7 +53,10 @@ class LastGood:
     ) -> None:
         by_worker: dict[Worker, list[Policy]] = {}
         for version in versions:
-            by_worker.setdefault(version.worker, []).append(replace(version.policy, shadow=None))
+            policy = version.policy
+            by_worker.setdefault(version.worker, []).append(
+                policy if policy.shadow is None else replace(policy, shadow=None)
+            )
         self._versions: dict[Phase, dict[str, tuple[PolicyVersion, Workers]]] = {phase: {} for phase in Phase}
         self._callers: dict[int, PolicyCaller] = {}
         self.workers: list[Workers] = []

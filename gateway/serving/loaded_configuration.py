@@ -157,13 +157,14 @@ class LoadedConfiguration:
     async def start(self, *, wait_seconds: float) -> None:
         """Connect to the workers, and wait at most ``wait_seconds`` until all of them are described."""
         await self.workers.start(wait_seconds=wait_seconds)
-        self._plans.make_all(self._in_force)
+        await self._plans.make_all(self._in_force)
 
     async def follow(self, before: "LoadedConfiguration") -> None:
         """Keep, for each policy that cannot be called here, the version that ``before`` can call, if there is one.
 
         Call it once, after ``start`` and before this configuration is in force.
         """
+        await asyncio.sleep(0)
         versions = [
             version
             for policy in self.policies()
@@ -171,6 +172,7 @@ class LoadedConfiguration:
         ]
         if not versions:
             return
+        await asyncio.sleep(0)
 
         def workers(configuration: Configuration) -> Workers:
             return Workers(
@@ -182,11 +184,12 @@ class LoadedConfiguration:
             )
 
         self._last_good = LastGood(versions, workers, self._caching)
+        await asyncio.sleep(0)
         await self._last_good.start()
         self.policy_caller = self._last_good.in_front_of(self.policy_caller)
         self.uncached = self._last_good.in_front_of(self.uncached)
         self._plans.availabilities_changed()
-        self._plans.make_all(self._in_force)
+        await self._plans.make_all(self._in_force)
 
     async def idle(self) -> None:
         """Wait until this configuration decides no review."""

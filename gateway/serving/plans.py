@@ -7,6 +7,7 @@ A target is a path: all policies of a phase (``/mutate``), or those of one entry
 revision, the entry of this name as it is now). Only the configuration, and those before it, define targets.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
@@ -168,11 +169,12 @@ class Plans:
             self._shadow_plans[id(policy)] = plan
         return plan
 
-    def make_all(self, in_force: Callable[[Phase], PoliciesInForce]) -> None:
-        """Make the plans now, so that no review does."""
-        for target in self._policies:
+    async def make_all(self, in_force: Callable[[Phase], PoliciesInForce]) -> None:
+        """Make the plans now, so that no review does, each in an iteration of the loop."""
+        for target in tuple(self._policies):
             if target.revision != UNKNOWN_REVISION:
                 self.of(target, in_force)
+                await asyncio.sleep(0)
 
     def availabilities_changed(self) -> None:
         """Drop all plans: the policies in force, or the availability of a shadow, have changed."""

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import product
 from typing import Final
 
@@ -14,6 +15,7 @@ from gateway.policies.model import Mode, Phase
 from gateway.serving.degradation import LISTED, Degradation, shortened
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.sources.files import SourceError
+from gateway.telemetry.log_slices import LogSlices
 from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.table import (
     CONFIGURATION_ERRORS,
@@ -37,6 +39,7 @@ class Report:
         self._has_bad_files = False
         self._since = datetime.now(UTC)
         self._degradation = Degradation(metrics)
+        self._lines = LogSlices()
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -64,7 +67,7 @@ class Report:
     def invalid(self, errors: Sequence[ConfigurationError]) -> None:
         """The new files have errors."""
         for error in errors:
-            _LOG.error("an error in the new configuration", place=str(error.place), error=error.message)
+            self._lines.write(partial(_log_error, error))
         first, *more = errors
         _LOG.error("the new configuration is not loaded; the last good one stays", errors=len(errors))
         others = f" (and {len(more)} more, see the log)" if more else ""
@@ -94,10 +97,9 @@ class Report:
             self._stale, self._rejected = None, ()
         self._since = generation.loaded
         for error in generation.configuration.errors:
-            # A warning: the object's author reads it in its status.
-            _LOG.warning("an error in an object of the cluster", place=str(error.place), error=error.message)
+            self._lines.write(partial(_log_object_error, error))
         for warning in generation.configuration.warnings:
-            _LOG.warning("a warning about the configuration", place=str(warning.place), warning=warning.message)
+            self._lines.write(partial(_log_warning, warning))
         _LOG.info(
             "a new configuration is in force",
             mutating=len(generation.configuration.mutating),
@@ -132,10 +134,16 @@ class Report:
         """Count the entries that the configuration in force has learnt, too."""
         self._metrics.know((), configuration.entry_names())
 
-    def retired(self) -> None:
+    async def retired(self) -> None:
         """A replaced configuration is closed: its metrics end, except those of what the present one has too."""
-        if self._current is not None:
-            self._metrics.forget_others(self._current.policies(), self._current.entry_names())
+        current = self._current
+        if current is None:
+            return
+        for _ in self._metrics.forgetting_others(current.policies(), current.entry_names()):
+            await asyncio.sleep(0)
+            if self._current is not current:
+                # Its own metrics have begun. It has replaced a configuration too, which will be closed.
+                return
 
     def failed(self, error: Exception) -> None:
         """There was an error inside the gateway."""
@@ -152,6 +160,19 @@ class Report:
         self._metrics.count(CONFIGURATION_RELOADS, result)
         self._metrics.set(CONFIGURATION_ERRORS, errors)
         self._metrics.set(LAST_RELOAD_SUCCESSFUL, good)
+
+
+def _log_error(error: ConfigurationError) -> None:
+    _LOG.error("an error in the new configuration", place=str(error.place), error=error.message)
+
+
+def _log_object_error(error: ConfigurationError) -> None:
+    # A warning: the object's author reads it in its status.
+    _LOG.warning("an error in an object of the cluster", place=str(error.place), error=error.message)
+
+
+def _log_warning(warning: ConfigurationError) -> None:
+    _LOG.warning("a warning about the configuration", place=str(warning.place), warning=warning.message)
 
 
 def _time(moment: datetime) -> str:

@@ -181,33 +181,24 @@ class Metrics:
 
     def knowing(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]) -> Iterator[None]:
         """The same in slices: thousands of policies have tens of thousands of series."""
-        for number, (family, subject, policy) in enumerate(self._subjects(policies, entries), 1):
-            if not family.metric.lazy:
-                family.start(subject, policy)
-            if not number % _KNOWN_AT_ONCE:
-                yield
-
-    def forget_others(self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]) -> None:
-        """Remove the series of all policies and entries but these."""
-        known: dict[Family, set[LabelValues]] = {
-            family: set() for family in self._families.values() if family.has_policies or family.has_entries
-        }
-        for family, subject, _ in self._subjects(policies, entries):
-            known[family].add(subject)
-        for family, subjects in known.items():
-            family.keep_only(subjects)
-
-    def _subjects(
-        self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]
-    ) -> Iterator[tuple[Family, LabelValues, Policy | None]]:
-        """Each family with the first labels of each policy or entry that has series of it."""
         chosen, named = tuple(policies), tuple(entries)
         for family in self._families.values():
-            if family.has_policies:
-                of = family.metric.of
-                yield from ((family, (one.phase, one.qualified_name), one) for one in chosen if of(one))
-            elif family.has_entries:
-                yield from ((family, (phase, entry or ""), None) for phase, entry in named)
+            if family.metric.lazy:
+                continue
+            for number, (labels, policy) in enumerate(_subjects(family, chosen, named), 1):
+                family.start(labels, policy)
+                if not number % _KNOWN_AT_ONCE:
+                    yield
+
+    def forgetting_others(
+        self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]
+    ) -> Iterator[None]:
+        """Remove the series of all policies and entries but these, in slices: those of one metric in each."""
+        chosen, named = tuple(policies), tuple(entries)
+        for family in self._families.values():
+            if family.has_policies or family.has_entries:
+                family.keep_only({labels for labels, _ in _subjects(family, chosen, named)})
+                yield
 
     # -------------------------------------------------------------------------------------------------- /metrics
 
@@ -232,6 +223,17 @@ class Metrics:
                 yield "".join([each.text(exemplars=openmetrics) for each in part]).encode()
         if openmetrics:
             yield b"# EOF\n"
+
+
+def _subjects(
+    family: Family, policies: tuple[Policy, ...], entries: tuple[tuple[Phase, str | None], ...]
+) -> Iterator[tuple[LabelValues, Policy | None]]:
+    """The first labels of each policy or entry that has series of the family."""
+    if family.has_policies:
+        of = family.metric.of
+        yield from (((one.phase, one.qualified_name), one) for one in policies if of(one))
+    elif family.has_entries:
+        yield from (((phase, entry or ""), None) for phase, entry in entries)
 
 
 def _content_type(openmetrics: bool) -> str:  # noqa: FBT001 - the same

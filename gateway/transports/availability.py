@@ -4,13 +4,15 @@ The log reports for each policy its inputs and what it may change, before its fi
 reports policies that cannot be called; ``PolicyAvailabilities`` reports shadows that cannot.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
 import structlog
 
-from gateway.engine.plan import Described, PolicyAvailability
+from gateway.engine.plan import Described, PolicyAvailability, Unavailable
 from gateway.policies.model import Phase, Policy
+from gateway.telemetry.log_slices import LogSlices
 from gateway.transports.claims import shown_inputs, shown_writes
 from gateway.transports.messages import one_line
 
@@ -28,7 +30,10 @@ class PolicyAvailabilities:
     def __init__(self, characters: int, *, warns: bool = False) -> None:
         self._characters = characters
         self._warns = warns
+        self._lines = LogSlices()
         self._availabilities: dict[Phase, dict[str, PolicyAvailability]] = {phase: {} for phase in Phase}
+        self.before: tuple[PolicyAvailabilities, ...] = ()
+        """Those of earlier configurations: what they have is not logged again."""
 
     def of(self, phase: Phase) -> Mapping[str, PolicyAvailability]:
         """The availabilities of a phase, by qualified name; a live view."""
@@ -43,22 +48,19 @@ class PolicyAvailabilities:
         availability = self.get(policy)
         return availability if isinstance(availability, Described) else None
 
-    def set(self, policy: Policy, availability: PolicyAvailability, *, reported: bool = True) -> None:
-        """Set that of a policy; ``reported``: log it."""
-        before = self.get(policy)
-        if availability == before:
-            return
-        self._availabilities[policy.phase][policy.qualified_name] = availability
-        if isinstance(availability, Described):
-            self._log_described(policy, availability)
-        elif self._warns and before is not None and reported:
-            # Before the first description, no policy can be called: that is not worth a warning.
-            _LOG.warning(
-                "a policy cannot be called",
-                policy=policy.qualified_name,
-                place=str(policy.place),
-                why=availability.message,
-            )
+    def set(self, policies: Iterable[Policy], availability: PolicyAvailability, *, reported: bool = True) -> None:
+        """Set that of some policies; ``reported``: log it."""
+        for policy in policies:
+            before = self.get(policy)
+            if availability == before:
+                continue
+            self._availabilities[policy.phase][policy.qualified_name] = availability
+            if isinstance(availability, Described):
+                if all(each.get(policy) != availability for each in self.before):
+                    self._lines.write(partial(self._log_described, policy, availability))
+            elif self._warns and before is not None and reported:
+                # Before the first description, no policy can be called: that is not worth a warning.
+                self._lines.write(partial(_log_unavailable, policy, availability))
 
     def _log_described(self, policy: Policy, availability: Described) -> None:
         inputs = policy.inputs if availability.inputs is None else availability.inputs
@@ -71,3 +73,12 @@ class PolicyAvailabilities:
             shown=shown_inputs(inputs),
             **changes,
         )
+
+
+def _log_unavailable(policy: Policy, availability: Unavailable) -> None:
+    _LOG.warning(
+        "a policy cannot be called",
+        policy=policy.qualified_name,
+        place=str(policy.place),
+        why=availability.message,
+    )

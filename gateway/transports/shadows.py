@@ -85,7 +85,7 @@ class Shadows:
         self._leased[worker.name] = pooled
         if worker.webhook is not None:
             for policy in policies:
-                self._reported(policy, webhook_availability(policy, worker))
+                self._availabilities.set((policy,), webhook_availability(policy, worker))
             self._changed()
             return
         worker_descriptions = self._worker_descriptions[worker.name] = WorkerDescriptions(
@@ -93,7 +93,7 @@ class Shadows:
             configured=worker,
             policies=policies,
             characters=self._characters,
-            reported=self._reported,
+            reported=self._availabilities.set,
             known=lambda: None,
             changed=self._changed,
             failed=lambda why: self._undescribed(policies, why),
@@ -112,7 +112,8 @@ class Shadows:
         return self._worker_descriptions.get(name) if self._leased.get(name) is pooled else None
 
     async def close(self) -> None:
-        """Stop listening to the workers."""
+        """Stop listening to the workers. What is closed refers to nobody who refers to it: it is freed at once."""
+        self._changed = lambda: None
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -120,12 +121,8 @@ class Shadows:
         self._worker_descriptions.clear()
         self._leased.clear()
 
-    def _reported(self, policy: Policy, availability: PolicyAvailability) -> None:
-        self._availabilities.set(policy, availability)
-
     def _undescribed(self, policies: Iterable[Policy], why: str) -> None:
         """Mark these policies as undescribed, except those that are described already."""
-        for policy in policies:
-            if self._availabilities.described(policy) is None:
-                self._availabilities.set(policy, undescribed(why), reported=False)
+        unknown = [policy for policy in policies if self._availabilities.described(policy) is None]
+        self._availabilities.set(unknown, undescribed(why), reported=False)
         self._changed()

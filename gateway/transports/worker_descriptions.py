@@ -16,10 +16,11 @@ A configuration that replaces another one takes over the availability of equal p
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NoReturn
 
 import structlog
+from msgspec import Struct
 
 from gateway.engine.plan import Described, PolicyAvailability
 from gateway.policies.model import Phase, Policy
@@ -35,6 +36,9 @@ _LOG: Final = structlog.get_logger(__name__)
 RETRY_SECONDS: Final = (0.25, 5.0)
 """First and longest pause before the settings are validated again after a failure."""
 
+AT_ONCE: Final = 250
+"""Different policies for which an availability is chosen in one iteration of the loop: some 3 ms."""
+
 KEPT: Final = 8
 """Validated descriptions that are kept. A call may have a version that no replica has any more."""
 
@@ -42,6 +46,13 @@ PolicyKey = tuple[Phase, str, bytes, Inputs, Writes]
 """The properties of a policy that determine its availability under one description."""
 
 _QualifiedPolicy = tuple[Phase, str]
+
+
+class _Chosen(Struct, frozen=True, kw_only=True, eq=False):
+    """What is chosen for equal policies: their availability, if any, and the descriptions that fit each version."""
+
+    availability: PolicyAvailability | None
+    fits: Mapping[str, frozenset[Description]]
 
 
 class WorkerDescriptions:
@@ -52,7 +63,7 @@ class WorkerDescriptions:
         configured: the same worker in the configuration.
         policies: its policies.
         characters: how much of the worker's text one message keeps.
-        reported: called with a policy and its availability.
+        reported: called with equal policies and their availability.
         known: called when the availability of each policy is known.
         changed: called after the availability of some policies was reported.
         failed: called with the reason, one sentence, why the worker cannot be described.
@@ -66,7 +77,7 @@ class WorkerDescriptions:
         configured: Worker,
         policies: Sequence[Policy],
         characters: int,
-        reported: Callable[[Policy, PolicyAvailability], object],
+        reported: Callable[[Sequence[Policy], PolicyAvailability], object],
         known: Callable[[], object],
         changed: Callable[[], object],
         failed: Callable[[str], object],
@@ -74,15 +85,17 @@ class WorkerDescriptions:
     ) -> None:
         self._worker = worker
         self._configured = configured
-        self._policies = policies
+        self._alike: dict[PolicyKey, list[Policy]] = {}
+        for policy in policies:
+            self._alike.setdefault(policy_key(policy), []).append(policy)
         self._characters = characters
         self._reported = reported
         self._known = known
         self._changed = changed
         self._failed = failed
         self._validated: dict[Description, dict[PolicyKey, PolicyAvailability]] = {}
-        self._chosen: dict[_QualifiedPolicy, PolicyAvailability] = {}
-        self._fits: dict[_QualifiedPolicy, dict[str, frozenset[Description]]] = {}
+        self._chosen: dict[PolicyKey, _Chosen] = {}
+        self._chosen_of: dict[_QualifiedPolicy, _Chosen] = {}
         self._woken = asyncio.Event()
         self.last: tuple[Description, ...] = next((each.last for each in before if each.last), ())
         """The validated descriptions of the replicas that can be called; while there is none, of the last ones."""
@@ -90,15 +103,16 @@ class WorkerDescriptions:
 
     def fits(self, policy: Policy, version: str) -> frozenset[Description] | None:
         """The descriptions whose replicas may be called for a policy version; None: it is unknown, so all may."""
-        versions = self._fits.get((policy.phase, policy.qualified_name))
-        return None if versions is None else versions.get(version)
+        chosen = self._chosen_of.get((policy.phase, policy.qualified_name))
+        return None if chosen is None else chosen.fits.get(version)
 
     def is_settled(self, policy: Policy, version: str) -> bool:
         """Whether all replicas that can answer are known to have this version."""
-        availability = self._chosen.get((policy.phase, policy.qualified_name))
+        chosen = self._chosen_of.get((policy.phase, policy.qualified_name))
         return (
-            isinstance(availability, Described)
-            and availability.version == version
+            chosen is not None
+            and isinstance(chosen.availability, Described)
+            and chosen.availability.version == version
             and self._worker.version_skew.settled
             and not self._worker.is_doubted
             and self._are_of(version, policy)
@@ -118,14 +132,6 @@ class WorkerDescriptions:
         """Record an answer in another version than the described one. Returns whether it is the first."""
         return self._worker.version_skew.disagreed()
 
-    def chosen(self) -> dict[PolicyKey, PolicyAvailability]:
-        """The availability of each distinct policy."""
-        return {
-            _policy_key(policy): availability
-            for policy in self._policies
-            if (availability := self._chosen.get((policy.phase, policy.qualified_name))) is not None
-        }
-
     async def keep(self) -> NoReturn:
         """Keep the descriptions up to date, until cancelled."""
         pause = RETRY_SECONDS[0]
@@ -134,7 +140,7 @@ class WorkerDescriptions:
             while True:
                 self._woken.clear()
                 failed = await self._validate_all()
-                self._choose()
+                await self._choose()
                 if failed:
                     _LOG.warning("a worker cannot be described", worker=self._worker.name, error=failed, again_in=pause)
                     self._failed(failed)
@@ -178,12 +184,12 @@ class WorkerDescriptions:
             WorkerError: the worker cannot validate settings.
         """
         validated = self._validated.get(description, {})
-        missing = [policy for policy in self._policies if _policy_key(policy) not in validated]
+        missing = {key: policies[0] for key, policies in self._alike.items() if key not in validated}
         if description in self._validated and not missing:
             return
         comparison = DescriptionValidator(validator, self._configured, description.message, self._characters)
-        availabilities = await comparison.availabilities(missing)
-        found = dict(zip(map(_policy_key, missing), availabilities, strict=True))
+        availabilities = await comparison.availabilities(tuple(missing.values()))
+        found = dict(zip(missing, availabilities, strict=True))
         self._validated[description] = validated | found
         _LOG.info(
             "a worker is described",
@@ -192,29 +198,24 @@ class WorkerDescriptions:
             policies=comparison.policies,
         )
 
-    def _choose(self) -> None:
-        """Choose the availability of each policy."""
+    async def _choose(self) -> None:
+        """Choose the availability of each policy, in slices."""
         counted = {each: number for each, number in self._worker.described().items() if each in self._validated}
         # A connected replica that is not serving is better than none.
         counted = counted or {each: 1 for each in self._worker.live if each in self._validated}
         self.last = tuple(counted) or self.last
         self._forget(counted)
         has_changed = False
-        for policy in self._policies:
-            named, key = (policy.phase, policy.qualified_name), _policy_key(policy)
+        for number, key in enumerate(self._alike, 1):
             # A description that another configuration validated has no availability of a policy that is new here.
             candidates = [
-                (self._validated[each][key], number) for each, number in counted.items() if key in self._validated[each]
+                (self._validated[each][key], count) for each, count in counted.items() if key in self._validated[each]
             ]
-            if candidates:
-                before = self._chosen.get(named)
-                availability = _most(candidates, before)
-                if availability != before:
-                    self._chosen[named] = availability
-                    self._reported(policy, availability)
-                    has_changed = True
-            self._find_fits(policy)
-        if counted and all((policy.phase, policy.qualified_name) in self._chosen for policy in self._policies):
+            before = self._availability(key)
+            has_changed |= self._set(key, _most(candidates, before) if candidates else before)
+            if not number % AT_ONCE:
+                await asyncio.sleep(0)
+        if counted and None not in map(self._availability, self._alike):
             self._known()
         if has_changed:
             self._changed()
@@ -227,15 +228,28 @@ class WorkerDescriptions:
             if description not in counted and description not in self._worker.live:
                 del self._validated[description]
 
-    def _find_fits(self, policy: Policy) -> None:
-        named, key = (policy.phase, policy.qualified_name), _policy_key(policy)
+    def _availability(self, key: PolicyKey) -> PolicyAvailability | None:
+        chosen = self._chosen.get(key)
+        return None if chosen is None else chosen.availability
+
+    def _set(self, key: PolicyKey, availability: PolicyAvailability | None) -> bool:
+        """Set what is chosen for equal policies, and report it. Returns whether their availability has changed."""
+        has_changed = availability != self._availability(key)
+        chosen = self._chosen[key] = _Chosen(availability=availability, fits=self._fits(key, availability))
+        for policy in self._alike[key]:
+            self._chosen_of[policy.phase, policy.qualified_name] = chosen
+        if has_changed and availability is not None:
+            self._reported(self._alike[key], availability)
+        return has_changed
+
+    def _fits(self, key: PolicyKey, own: PolicyAvailability | None) -> dict[str, frozenset[Description]]:
+        """The descriptions whose replicas may be called, by version."""
         availabilities = {
             each: availability
             for each, validated in self._validated.items()
             if isinstance(availability := validated.get(key), Described)
         }
-        own = self._chosen.get(named)
-        self._fits[named] = {
+        return {
             availability.version: frozenset(
                 each
                 for each, other in availabilities.items()
@@ -247,32 +261,25 @@ class WorkerDescriptions:
     def _inherit(self, before: Sequence["WorkerDescriptions"]) -> None:
         if not before:
             return
-        keys = {_policy_key(policy) for policy in self._policies}
         old: dict[PolicyKey, PolicyAvailability] = {}
         for each in before:
-            self._take_over(each._validated, keys)  # noqa: SLF001 - of the same class
-            old |= {key: found for key, found in each.chosen().items() if isinstance(found, Described)}
-        missing = False
-        for policy in self._policies:
-            availability = old.get(_policy_key(policy))
-            if availability is not None:
-                self._chosen[policy.phase, policy.qualified_name] = availability
-                self._reported(policy, availability)
-                self._find_fits(policy)
-            else:
-                missing = True
-        if not missing:
+            self._take_over(each._validated)  # noqa: SLF001 - of the same class
+            for key, chosen in each._chosen.items():  # noqa: SLF001
+                if isinstance(chosen.availability, Described):
+                    old[key] = chosen.availability
+        inherited = old.keys() & self._alike.keys()
+        for key in inherited:
+            self._set(key, old[key])
+        if len(inherited) == len(self._alike):
             self._known()
 
-    def _take_over(
-        self, validated: Mapping[Description, Mapping[PolicyKey, PolicyAvailability]], keys: Collection[PolicyKey]
-    ) -> None:
+    def _take_over(self, validated: Mapping[Description, Mapping[PolicyKey, PolicyAvailability]]) -> None:
         """Take over the availabilities of equal policies that can be called."""
         for description, availabilities in validated.items():
             known: dict[PolicyKey, PolicyAvailability] = {
                 key: availability
                 for key, availability in availabilities.items()
-                if key in keys and isinstance(availability, Described)
+                if key in self._alike and isinstance(availability, Described)
             }
             if known:
                 self._validated[description] = self._validated.get(description, {}) | known
@@ -283,7 +290,8 @@ def known_before(found: Iterable[WorkerDescriptions | None]) -> tuple[WorkerDesc
     return tuple(each for each in found if each is not None)
 
 
-def _policy_key(policy: Policy) -> PolicyKey:
+def policy_key(policy: Policy) -> PolicyKey:
+    """What determines a policy's availability."""
     return policy.phase, policy.policy, policy.settings, policy.inputs, policy.writes
 
 

@@ -76,6 +76,7 @@ class Workers:
         self._tasks: list[asyncio.Task[None]] = []
         self._described: dict[str, asyncio.Event] = {name: asyncio.Event() for name in configuration.workers}
         self._availabilities = PolicyAvailabilities(self._limits.message_characters)
+        self._availabilities.before = tuple(each._availabilities for each in before)  # noqa: SLF001 - of the same class
         policies = (*configuration.mutating, *configuration.validating)
         self.shadows = Shadows(policies, self._limits.message_characters, self._report_changed)
 
@@ -138,7 +139,7 @@ class Workers:
             if pooled is not None:
                 self._add_worker(worker, pooled)
         if self._before:
-            self._before = ()
+            self._before = self._availabilities.before = ()
             self._changed()
         for worker in self._configuration.workers.values():
             if worker.webhook is None:
@@ -176,7 +177,7 @@ class Workers:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
         await self.shadows.close()
-        self._before = ()
+        self._before = self._availabilities.before = ()
         self._changed = lambda: None
         while self._leased:
             name, pooled = self._leased.popitem()
@@ -214,7 +215,7 @@ class Workers:
     def _know_webhook(self, worker: Worker) -> None:
         """Set the availability of a webhook's policies. A webhook sees and may change all that is granted."""
         for policy in self._policies[worker.name]:
-            self._availabilities.set(policy, webhook_availability(policy, worker))
+            self._availabilities.set((policy,), webhook_availability(policy, worker))
         self._described[worker.name].set()
         self._changed()
 
@@ -295,7 +296,6 @@ class Workers:
 
     def _undescribed(self, worker: str, why: str) -> None:
         """Mark its policies as undescribed, except those that are described already."""
-        for policy in self._policies[worker]:
-            if self._availabilities.described(policy) is None:
-                self._availabilities.set(policy, self._problem(worker) or undescribed(why), reported=False)
+        unknown = [policy for policy in self._policies[worker] if self._availabilities.described(policy) is None]
+        self._availabilities.set(unknown, self._problem(worker) or undescribed(why), reported=False)
         self._changed()

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gateway.engine.plan import Described, Unavailable, UnavailableReason
-from gateway.policies.model import Configuration, FailurePolicy, Phase, Policy
+from gateway.policies.model import Configuration, FailurePolicy, Phase, Policy, Shadow
 from gateway.policies.workers.targets import QueueTarget, Worker
 from gateway.registration.entries import make_entries
 from gateway.registration.registered_entries import registered_entries
@@ -16,6 +16,7 @@ from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.loaded_configuration import LoadedConfiguration
 from gateway.serving.plans import Target
 from gateway.transports.limits import TransportLimits
+from gateway.transports.worker_descriptions import policy_key
 from gateway.transports.workers import Workers
 from tests.world import policy
 
@@ -44,7 +45,7 @@ class Reports:
     def entries(self, configuration):
         self.events.append(("learnt", len(configuration.former)))
 
-    def retired(self):
+    async def retired(self):
         self.events.append("retired")
 
     def failed(self, error):
@@ -69,8 +70,7 @@ def stand(loaded, workers=None, **availabilities):
             if about.policy in availabilities:
                 availability = availabilities[about.policy]
                 described = Described(version=availability) if isinstance(availability, str) else availability
-                worker_descriptions._chosen[about.phase, about.qualified_name] = described
-                worker_descriptions._reported(about, described)
+                worker_descriptions._set(policy_key(about), described)
         worker_descriptions._known()
     loaded._availabilities_changed()
 
@@ -143,6 +143,26 @@ async def test_who_is_refused_keeps_its_last_good_version_and_the_others_change(
     assert members(loaded) == [("new", b"{}", False), ("b", TWO, True), ("a", b"{}", True)]
     assert rollout.counted.degraded == {"new": ("settings", False), "a": ("settings", True)}
     assert rollout.counted.events == [("adopted", 3), "retired"]
+
+
+async def test_what_was_replaced_is_freed_at_once(rollout):
+    """No collection needs to look for it: 10,000 policies would stay for many reloads."""
+    refused = await reloaded(rollout, judging("a", settings=TWO), a=REFUSED)
+    shadowed = judging("b", index=1, shadow=Shadow(worker="labels", policy="b-next"))
+    (kept,) = refused._last_good.workers
+    parts = [
+        weakref.ref(each) for each in (refused, refused.workers, refused.workers.shadows, refused._last_good, kept)
+    ]
+    del refused, kept
+    gc.disable()
+    try:
+        for policies in ([judging("a", settings=THREE), shadowed], [judging("a", settings=ONE)]):
+            loaded = await reloaded(rollout, *policies, a="3", b="1")
+            parts += [weakref.ref(each) for each in (loaded, loaded.workers, loaded.workers.shadows)]
+        del loaded
+        assert [part() is None for part in parts[:-3]] == [True] * (len(parts) - 3)
+    finally:
+        gc.enable()
 
 
 async def test_the_last_good_version_outlives_several_reloads(rollout):
