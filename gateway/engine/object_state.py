@@ -23,6 +23,7 @@ from gateway.patching.difference import Operation, difference
 from gateway.patching.equality import equal
 from gateway.patching.errors import PatchError, PatchLimitError, ScopeError
 from gateway.patching.field_ownership import ChangedField, FieldOwnership, Overwrite
+from gateway.patching.kubernetes import check_texts
 from gateway.patching.limits import PatchLimits
 from gateway.patching.merging import apply_merge_patch, merged_unlike
 from gateway.patching.metadata import object_fault
@@ -223,6 +224,9 @@ def apply_change(before: Any, change: Change, scope: Scope) -> Generator[None, N
         large = len(change.content) > _LARGE
         if large:
             yield from count(change.content, _NAMES[change.kind], scope.limits)
+        if large and change.kind is ChangeKind.KUBERNETES_PATCH:
+            check_texts(change.content, scope.limits)
+            yield
         after = _apply(before, change, scope, is_counted=large)
         if large:
             yield

@@ -27,10 +27,11 @@ from gateway.patching.equality import Value
 from gateway.patching.errors import PatchError, PatchLimitError, kind, prefixed, quoted
 from gateway.patching.limits import PatchLimits
 from gateway.patching.nodes import Container, Elements, Node, children_of
-from gateway.patching.parsing import TokenCount, charged, decode
+from gateway.patching.parsing import TokenCount, charged, count, decode
 from gateway.patching.visibility import Visibility
 from gateway.scopes.pointer import Pointer
 from gateway.scopes.pointer_set import PointerSet
+from gateway.slices import finished
 
 _PATCH: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None] | None)
 _STRING: Final = msgspec.json.Decoder(str)
@@ -53,15 +54,16 @@ def apply_kubernetes_patch(
 ) -> Value:
     """The document after a JSON Patch; ``document`` may be a msgspec.Raw, whose text then counts in comparisons.
 
-    ``is_counted``: see ``parsing.count``. ``visibility``: see ``gateway.patching.visibility``. If an array is not shown
-    whole, an index must be one of RFC 6901.
+    ``is_counted``: see ``parsing.count``; ``check_texts`` was called, too. ``visibility``: see
+    ``gateway.patching.visibility``. If an array is not shown whole, an index must be one of RFC 6901.
 
     Raises PatchError; ScopeError if the patch would read hidden values.
     """
     if isinstance(document, msgspec.Raw):
         decode(VALUES, bytes(document), "the document", limits)
-    # The whole patch is decoded first: later, texts are opened only where they are used, and must then be valid.
-    decode(VALUES, patch, "the JSON Patch", limits, is_counted=is_counted)
+    if not is_counted:
+        finished(count(patch, "the JSON Patch", limits))
+        check_texts(patch, limits)
     operations = decode(_PATCH, patch, "the JSON Patch", limits, is_counted=True) or []
     if len(operations) > limits.operations:
         raise PatchLimitError(f"the JSON Patch: at most {limits.operations} operations, found {len(operations)}")
@@ -79,6 +81,14 @@ def apply_kubernetes_patch(
         raise prefixed(error, f"operation {number}{_label(operations[number - 1])}") from error
     except RecursionError as error:
         raise PatchError("the document nests too deep to be compared") from error
+
+
+def check_texts(patch: bytes, limits: PatchLimits) -> None:
+    """Decode the whole of a counted patch: later, texts are opened only where they are used, and must then be valid.
+
+    Raises PatchError.
+    """
+    decode(VALUES, patch, "the JSON Patch", limits, is_counted=True)
 
 
 class _Target:

@@ -6,7 +6,6 @@ for each other, and the event loop, which shares the interpreter with the thread
 that waits for longer than its policy may take fails with ``CONDITION_ERROR``, and the failurePolicy applies.
 """
 
-import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from gateway.cel.program import Evaluation
 from gateway.serving.fair_room import FairRoom
 from gateway.serving.in_flight_shares import Flow
+from gateway.serving.threads import in_thread
 from gateway.telemetry.events import Events
 from gateway.telemetry.table import LONG_EVALUATIONS
 
@@ -44,4 +44,4 @@ class LongEvaluations:
         """
         self._events.count(LONG_EVALUATIONS)
         async with self._turn.taken(flow, 1, cost=_COST):
-            return await asyncio.get_running_loop().run_in_executor(self._thread, evaluate)
+            return await in_thread(evaluate, self._thread)

@@ -28,9 +28,8 @@ followed by it: else a worker that does not answer and a stream of changes could
 """
 
 import asyncio
-import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -40,6 +39,7 @@ from gateway.policies.partial_load import PartialLoad, load_partially
 from gateway.registration.entries import Entries, make_entries
 from gateway.serving.configuration_switch import ConfigurationSwitch
 from gateway.serving.reload_report import Report
+from gateway.serving.threads import in_thread
 from gateway.sources.files import SourceError
 from gateway.sources.watching import PollTimer, Source
 
@@ -51,15 +51,8 @@ _LOG: Final = structlog.get_logger(__name__)
 _GATHER_SECONDS: Final = 0.05
 """How long further changes in the cluster are waited for: one `kubectl apply` makes several objects."""
 
-_SWITCH_SECONDS: Final = 0.0005
-"""How long the thread that loads keeps the interpreter when the loop wants it, after each wait for I/O. Python's
-default is 5 ms: ten answers in a row would come 50 ms later."""
-
 _RETRY_SECONDS: Final = 2.0
 """Until a first load that failed is tried again."""
-
-
-_T = TypeVar("_T")
 
 
 class Reload:
@@ -192,14 +185,14 @@ class Reload:
         objects = [] if self._objects is None else [each.text for each in self._objects.all().values()]
         good = {text.name: text for text in self._rollout.current.texts if text.in_cluster}
         # In a thread: 10,000 namespaces take seconds to parse.
-        return await _in_a_thread(lambda: load_partially(files, objects, good))
+        return await in_thread(lambda: load_partially(files, objects, good))
 
     async def _propose(self, loaded: PartialLoad) -> None:
         self.refused = loaded.refused
         if loaded.texts == self._rollout.current.texts:
             await self._rollout.withdraw()
         else:
-            entries = await _in_a_thread(lambda: _entries(loaded.configuration))
+            entries = await in_thread(lambda: _entries(loaded.configuration))
             await self._rollout.propose(loaded.configuration, loaded.texts, entries)
 
     async def _withdraw(self) -> None:
@@ -218,13 +211,3 @@ def _entries(configuration: Configuration) -> Entries:
         for entry in entries.of(phase):
             _ = entry.revision
     return entries
-
-
-async def _in_a_thread(work: Callable[[], _T]) -> _T:
-    """Do something that takes long, and give the loop the interpreter when it wants it."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(min(interval, _SWITCH_SECONDS))
-    try:
-        return await asyncio.to_thread(work)
-    finally:
-        sys.setswitchinterval(interval)

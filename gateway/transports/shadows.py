@@ -83,6 +83,13 @@ class Shadows:
         if policies is None:
             return
         self._leased[worker.name] = pooled
+        self._availabilities.before = tuple(each._availabilities for each in before)  # noqa: SLF001 - of the same class
+        self._describe(worker, pooled, policies, before)
+        self._availabilities.before = ()
+
+    def _describe(
+        self, worker: Worker, pooled: "PooledWorker", policies: list[Policy], before: Sequence["Shadows"]
+    ) -> None:
         if worker.webhook is not None:
             for policy in policies:
                 self._availabilities.set((policy,), webhook_availability(policy, worker))

@@ -111,6 +111,29 @@ async def test_the_log_says_what_each_policy_is_shown(log):
     assert "may_change" not in judging
 
 
+async def test_a_policy_that_did_not_change_is_not_logged_again(tmp_path, log):
+    """A reload of thousands of policies logs the new ones, of which one has another name for the same."""
+    address, limits = f"unix:{tmp_path}/w.sock", TransportLimits()
+    pool, renamed = WorkerPool(limits), policy("other", worker="labels", policy="judge")
+    before = Workers(configured(judge(), labels=address), limits, pool=pool)
+    after = Workers(configured(judge(), renamed, labels=address), limits, pool=pool, before=(before,))
+    try:
+        async with scripted("judge", address=address):
+            await before.start(wait_seconds=10)
+            await after.start(wait_seconds=10)
+            await until(lambda: len(names(log)) == 2)
+        assert names(log) == [judge().qualified_name, renamed.qualified_name]
+    finally:
+        await after.close()
+        await before.close()
+        await pool.close()
+
+
+def names(log):
+    """The policies that can be called, as the log says."""
+    return [entry["policy"] for entry in log if entry["event"] == "a policy can be called"]
+
+
 async def test_another_grant_is_another_question(tmp_path):
     """A policy whose inputs have changed is described anew, and does not keep the standing that it had before."""
     address = f"unix:{tmp_path}/w.sock"
