@@ -292,7 +292,7 @@ class _Report:
     def entries(self, configuration: Any) -> None:
         del configuration
 
-    def retired(self) -> None:
+    async def retired(self) -> None:
         self._events.append("retired")
 
     def failed(self, error: Exception) -> None:
