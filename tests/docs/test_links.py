@@ -44,7 +44,7 @@ FOREIGN = {
         "--tracing-config-file",
     },
     "benchmarks": {"--seconds", "--rounds", "--against"},
-    "docker": {"--build", "--build-arg", "--file", "--platform", "--push", "--tag", "--volumes"},
+    "docker": {"--build", "--build-arg", "--file", "--format", "--platform", "--push", "--tag", "--volumes"},
     "etcd": {"--max-request-bytes"},
     "fuzz": {"--runs", "--seed"},
     "helm": {"--set", "--set-file", "--show-only"},
