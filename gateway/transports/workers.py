@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 _LOG: Final = structlog.get_logger(__name__)
 
+_AT_ONCE: Final = 50
+"""Workers that are connected to in one iteration of the loop: some 5 ms."""
+
 
 class Workers:
     """Calls the workers of a configuration. A PolicyCaller.
@@ -134,10 +137,12 @@ class Workers:
             wait_seconds: how long at most to wait until every worker is described, except those that only shadows use;
                 0 does not wait.
         """
-        for worker in self._configuration.workers.values():
+        for number, worker in enumerate(self._configuration.workers.values(), 1):
             pooled = self._pool.take(worker)
             if pooled is not None:
                 self._add_worker(worker, pooled)
+            if not number % _AT_ONCE:
+                await asyncio.sleep(0)
         if self._before:
             self._before = self._availabilities.before = ()
             self._changed()
@@ -239,6 +244,7 @@ class Workers:
         for name, described in awaited.items():
             if not described.is_set():
                 self._report_undescribed(name, seconds)
+                await asyncio.sleep(0)
 
     def _report_undescribed(self, name: str, waited: float) -> None:
         why = self._why(name)
