@@ -90,9 +90,14 @@ class ByteMeter:
             self._body.set_exception(error)
 
     def finish(self) -> None:
-        """The header is complete, or the connection has ended."""
+        """The header is complete."""
         self._all.size -= self._header
         self._header = 0
+
+    def close(self) -> None:
+        """The connection has ended. Its body refers to it: without this it would be freed by a collection only."""
+        self.finish()
+        self._body = None
 
     def _check_header(self, size: int) -> None:
         if size > self._limit:

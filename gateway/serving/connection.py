@@ -206,7 +206,7 @@ class Connection(web.RequestHandler):
         """Record a connection that a TLS error ended; a client may end one in any other way."""
         if isinstance(exc, ssl.SSLError):
             self.refused(Refusal.TLS, f"the TLS connection broke: {exc.reason or exc}")
-        self._meter.finish()
+        self._meter.close()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:

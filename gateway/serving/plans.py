@@ -171,10 +171,12 @@ class Plans:
 
     async def make_all(self, in_force: Callable[[Phase], PoliciesInForce]) -> None:
         """Make the plans now, so that no review does, each in an iteration of the loop."""
-        for target in tuple(self._policies):
+        for target, policies in tuple(self._policies.items()):
             if target.revision != UNKNOWN_REVISION:
+                is_made = policies.plan is not None  # as that of another target
                 self.of(target, in_force)
-                await asyncio.sleep(0)
+                if not is_made:
+                    await asyncio.sleep(0)
 
     def availabilities_changed(self) -> None:
         """Drop all plans: the policies in force, or the availability of a shadow, have changed."""

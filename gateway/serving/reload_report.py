@@ -139,7 +139,7 @@ class Report:
         current = self._current
         if current is None:
             return
-        for _ in self._metrics.forgetting_others(current.policies(), current.entry_names()):
+        for _ in self._metrics.forgetting_others(current.policies, current.entry_names):
             await asyncio.sleep(0)
             if self._current is not current:
                 # Its own metrics have begun. It has replaced a configuration too, which will be closed.

@@ -9,7 +9,7 @@ policies take 35 ms, which no review should wait for.
 
 import asyncio
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from gateway.engine.answer_source import Source
@@ -191,13 +191,14 @@ class Metrics:
                     yield
 
     def forgetting_others(
-        self, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]
+        self, policies: Callable[[], Iterable[Policy]], entries: Callable[[], Iterable[tuple[Phase, str | None]]]
     ) -> Iterator[None]:
-        """Remove the series of all policies and entries but these, in slices: those of one metric in each."""
-        chosen, named = tuple(policies), tuple(entries)
+        """Remove the series of all policies and entries but these, in slices: those of one metric in each. Meanwhile
+        there may be more of them.
+        """
         for family in self._families.values():
             if family.has_policies or family.has_entries:
-                family.keep_only({labels for labels, _ in _subjects(family, chosen, named)})
+                family.keep_only({labels for labels, _ in _subjects(family, policies(), entries())})
                 yield
 
     # -------------------------------------------------------------------------------------------------- /metrics
@@ -226,7 +227,7 @@ class Metrics:
 
 
 def _subjects(
-    family: Family, policies: tuple[Policy, ...], entries: tuple[tuple[Phase, str | None], ...]
+    family: Family, policies: Iterable[Policy], entries: Iterable[tuple[Phase, str | None]]
 ) -> Iterator[tuple[LabelValues, Policy | None]]:
     """The first labels of each policy or entry that has series of the family."""
     if family.has_policies:

@@ -6,7 +6,7 @@ granted, and accepts its settings. The worker validates each distinct settings t
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Final
 
@@ -87,28 +87,28 @@ class DescriptionValidator:
         """The names of the policies that the worker has, in order, for the log."""
         return sorted(one_line(name, self._characters) for name in self._policies)
 
-    async def availabilities(self, policies: Sequence[Policy]) -> list[PolicyAvailability]:
-        """The availability of each policy; some are validated concurrently.
+    async def availabilities(self, alike: Collection[Sequence[Policy]]) -> list[PolicyAvailability]:
+        """The availability of equal policies, for each of them; some are validated concurrently.
 
         Raises:
             WorkerError: the worker cannot validate the settings.
         """
         found: dict[int, PolicyAvailability] = {}
-        to_do = iter(enumerate(policies))
+        to_do = iter(enumerate(alike))
 
         async def work() -> None:
-            for number, policy in to_do:
-                found[number] = await self._availability(policy)
+            for number, policies in to_do:
+                found[number] = await self._availability(policies[0], more=len(policies) - 1)
 
-        tasks = [asyncio.ensure_future(work()) for _ in range(min(AT_ONCE, len(policies)))]
+        tasks = [asyncio.ensure_future(work()) for _ in range(min(AT_ONCE, len(alike)))]
         try:
             await asyncio.gather(*tasks)
         finally:
             for task in (*tasks, *self._validated.values()):
                 task.cancel()
-        return [found[number] for number in range(len(policies))]
+        return [found[number] for number in range(len(alike))]
 
-    async def _availability(self, policy: Policy) -> PolicyAvailability:
+    async def _availability(self, policy: Policy, *, more: int) -> PolicyAvailability:
         described = self._policies.get(policy.policy)
         if described is None:
             return self._unknown(policy.policy)
@@ -121,7 +121,7 @@ class DescriptionValidator:
         except ClaimError as error:
             message = f"worker {self._configured.name!r} cannot be called: {error}"
             return Unavailable(why=UnavailableReason.CLAIMS, message=message, field=error.field)
-        errors = await self._settings_errors(policy)
+        errors = await self._settings_errors(policy, more)
         if errors is not None:
             return errors
         identity = verdict_identity(policy, self._configured)
@@ -145,7 +145,7 @@ class DescriptionValidator:
             field="policy",
         )
 
-    async def _settings_errors(self, policy: Policy) -> Unavailable | None:
+    async def _settings_errors(self, policy: Policy, more: int) -> Unavailable | None:
         key = (policy.policy, policy.settings)
         if key not in self._validated:
             self._validated[key] = asyncio.ensure_future(self._validator.validate_settings(*key))
@@ -156,6 +156,7 @@ class DescriptionValidator:
                 policy=policy.qualified_name,
                 place=str(policy.place),
                 warning=one_line(warning, self._characters),
+                **({"more_policies": more} if more else {}),
             )
         if not response.errors:
             return None

@@ -184,11 +184,11 @@ class WorkerDescriptions:
             WorkerError: the worker cannot validate settings.
         """
         validated = self._validated.get(description, {})
-        missing = {key: policies[0] for key, policies in self._alike.items() if key not in validated}
+        missing = {key: policies for key, policies in self._alike.items() if key not in validated}
         if description in self._validated and not missing:
             return
         comparison = DescriptionValidator(validator, self._configured, description.message, self._characters)
-        availabilities = await comparison.availabilities(tuple(missing.values()))
+        availabilities = await comparison.availabilities(missing.values())
         found = dict(zip(missing, availabilities, strict=True))
         self._validated[description] = validated | found
         _LOG.info(
@@ -199,22 +199,23 @@ class WorkerDescriptions:
         )
 
     async def _choose(self) -> None:
-        """Choose the availability of each policy, in slices."""
+        """Choose the availability of each policy: in slices, and for all of them at once."""
         counted = {each: number for each, number in self._worker.described().items() if each in self._validated}
         # A connected replica that is not serving is better than none.
         counted = counted or {each: 1 for each in self._worker.live if each in self._validated}
         self.last = tuple(counted) or self.last
         self._forget(counted)
-        has_changed = False
+        chosen: dict[PolicyKey, _Chosen] = {}
         for number, key in enumerate(self._alike, 1):
             # A description that another configuration validated has no availability of a policy that is new here.
             candidates = [
                 (self._validated[each][key], count) for each, count in counted.items() if key in self._validated[each]
             ]
             before = self._availability(key)
-            has_changed |= self._set(key, _most(candidates, before) if candidates else before)
+            chosen[key] = self._fitting(key, _most(candidates, before) if candidates else before)
             if not number % AT_ONCE:
                 await asyncio.sleep(0)
+        has_changed = self._set(chosen)
         if counted and None not in map(self._availability, self._alike):
             self._known()
         if has_changed:
@@ -232,31 +233,32 @@ class WorkerDescriptions:
         chosen = self._chosen.get(key)
         return None if chosen is None else chosen.availability
 
-    def _set(self, key: PolicyKey, availability: PolicyAvailability | None) -> bool:
-        """Set what is chosen for equal policies, and report it. Returns whether their availability has changed."""
-        has_changed = availability != self._availability(key)
-        chosen = self._chosen[key] = _Chosen(availability=availability, fits=self._fits(key, availability))
-        for policy in self._alike[key]:
-            self._chosen_of[policy.phase, policy.qualified_name] = chosen
-        if has_changed and availability is not None:
-            self._reported(self._alike[key], availability)
+    def _set(self, chosen: Mapping[PolicyKey, "_Chosen"]) -> bool:
+        """Set and report what is chosen. Returns whether any availability has changed."""
+        has_changed = False
+        for key, each in chosen.items():
+            before, self._chosen[key] = self._availability(key), each
+            for policy in self._alike[key]:
+                self._chosen_of[policy.phase, policy.qualified_name] = each
+            if each.availability is not None and each.availability != before:
+                self._reported(self._alike[key], each.availability)
+                has_changed = True
         return has_changed
 
-    def _fits(self, key: PolicyKey, own: PolicyAvailability | None) -> dict[str, frozenset[Description]]:
-        """The descriptions whose replicas may be called, by version."""
-        availabilities = {
-            each: availability
+    def _fitting(self, key: PolicyKey, availability: PolicyAvailability | None) -> "_Chosen":
+        """This availability, and the descriptions whose replicas may be called, by version."""
+        described = {
+            each: found
             for each, validated in self._validated.items()
-            if isinstance(availability := validated.get(key), Described)
+            if isinstance(found := validated.get(key), Described)
         }
-        return {
-            availability.version: frozenset(
-                each
-                for each, other in availabilities.items()
-                if (other.inputs, other.writes) == (availability.inputs, availability.writes)
+        fits = {
+            one.version: frozenset(
+                each for each, other in described.items() if (other.inputs, other.writes) == (one.inputs, one.writes)
             )
-            for availability in sorted(availabilities.values(), key=lambda each: each == own)
+            for one in sorted(described.values(), key=lambda each: each == availability)
         }
+        return _Chosen(availability=availability, fits=fits)
 
     def _inherit(self, before: Sequence["WorkerDescriptions"]) -> None:
         if not before:
@@ -267,9 +269,8 @@ class WorkerDescriptions:
             for key, chosen in each._chosen.items():  # noqa: SLF001
                 if isinstance(chosen.availability, Described):
                     old[key] = chosen.availability
-        inherited = old.keys() & self._alike.keys()
-        for key in inherited:
-            self._set(key, old[key])
+        inherited = {key: self._fitting(key, old[key]) for key in self._alike if key in old}
+        self._set(inherited)
         if len(inherited) == len(self._alike):
             self._known()
 

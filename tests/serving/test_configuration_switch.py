@@ -70,7 +70,8 @@ def stand(loaded, workers=None, **availabilities):
             if about.policy in availabilities:
                 availability = availabilities[about.policy]
                 described = Described(version=availability) if isinstance(availability, str) else availability
-                worker_descriptions._set(policy_key(about), described)
+                key = policy_key(about)
+                worker_descriptions._set({key: worker_descriptions._fitting(key, described)})
         worker_descriptions._known()
     loaded._availabilities_changed()
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import gc
 import json
 import socket
 import ssl
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.policies.model import Phase
+from gateway.serving.connection import Connection
 from gateway.serving.http_server import HttpReply
 from gateway.serving.plans import Target
 from gateway.serving.refusals import Refusal
@@ -835,3 +837,25 @@ def test_stop_does_not_wait_for_ever(serve):
     assert judge.begun.wait(20)
     served.loop.run(served.front.stop())
     assert judge.cancelled.wait(20)
+
+
+def test_a_connection_that_has_ended_is_freed_at_once(serve, answered):
+    """It refers to nobody who refers to it, so no garbage collection needs to look for it."""
+    served = serve()
+    gc.collect()
+    before = connections()
+    client = served.tls()
+    client.sendall(post_head("Content-Length: 2") + b"{}")
+    assert answered(client)[0] == 200
+    gc.disable()
+    try:
+        assert connections() == before + 1
+        client.close()
+        served.until(lambda: connections() == before)
+    finally:
+        gc.enable()
+
+
+def connections():
+    """How many connections this process has in memory."""
+    return sum(type(each) is Connection for each in gc.get_objects())

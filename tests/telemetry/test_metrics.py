@@ -297,7 +297,7 @@ def test_a_lookup_is_counted_for_its_policy(metrics):
     assert [value(metrics, "cache_lookups_total", **labels, result=each) for each in LookupResult] == [0] * 8
     metrics.count(CACHE_LOOKUPS, one.phase, one.qualified_name, LookupResult.STALE)
     assert value(metrics, "cache_lookups_total", **labels, result="stale") == 1
-    finished(metrics.forgetting_others([policy("one")], []))
+    finished(metrics.forgetting_others(lambda: [policy("one")], list))
     assert "cache_lookups_total{" not in metrics.exposition()[1].decode()
 
 
@@ -347,7 +347,7 @@ def test_comparisons_with_shadows_are_counted(metrics):
     metrics.count(SHADOW_COMPARISONS, one.phase, one.qualified_name, DIFFERENT)
     assert value(metrics, "shadow_comparisons_total", **labels, result="different") == 1
     assert 'shadow_comparisons_total{phase="mutating",policy="test/two' not in metrics.exposition()[1].decode()
-    finished(metrics.forgetting_others([policy("one")], []))
+    finished(metrics.forgetting_others(lambda: [policy("one")], list))
     assert "shadow_comparisons_total{" not in metrics.exposition()[1].decode()
 
 
@@ -368,13 +368,13 @@ def test_what_is_not_configured_any_more_is_forgotten(metrics):
     metrics.decided(decision)
     metrics.count(ENTRY_REVIEWS, Phase.MUTATING, "chain.one", decision.outcome)
     metrics.count(ENTRY_REVIEWS, Phase.MUTATING, "chain.two", decision.outcome)
-    finished(metrics.forgetting_others([one], [(Phase.MUTATING, "chain.one")]))
+    finished(metrics.forgetting_others(lambda: [one], lambda: [(Phase.MUTATING, "chain.one")]))
     assert "two.test" not in metrics.exposition()[1].decode()
     labels = {"phase": "mutating", "policy": one.qualified_name}
     assert value(metrics, "policy_failures_total", **labels, reason="WORKER_FAILURE") == 1
     assert value(metrics, "entry_reviews_total", phase="mutating", entry="chain.one", outcome="failed") == 1
     metrics.decided(decision)
-    finished(metrics.forgetting_others([], []))
+    finished(metrics.forgetting_others(list, list))
     assert "one.test" not in metrics.exposition()[1].decode()
 
 
@@ -386,7 +386,7 @@ def test_durations_go_with_their_policy_and_their_worker(metrics):
     for each in (one, two):
         metrics.observe(POLICY_CALL_SECONDS, 0.1, each.phase, each.qualified_name)
     metrics.know([one], [])
-    finished(metrics.forgetting_others([one], []))
+    finished(metrics.forgetting_others(lambda: [one], list))
     labels = {"phase": "mutating", "policy": one.qualified_name}
     assert value(metrics, "policy_call_duration_seconds_count", **labels) == 1
     assert "two.test" not in metrics.exposition()[1].decode()
@@ -402,7 +402,7 @@ def test_any_number_of_configurations_leaves_as_many_series_as_the_last(metrics)
     before = len(metrics.exposition()[1].splitlines())
     for number in range(100):
         metrics.know([policy("stays"), policy(f"p{number}")], [(Phase.VALIDATING, f"group.p{number}")])
-        finished(metrics.forgetting_others([policy("stays")], [(Phase.MUTATING, "chain.stays")]))
+        finished(metrics.forgetting_others(lambda: [policy("stays")], lambda: [(Phase.MUTATING, "chain.stays")]))
     assert len(metrics.exposition()[1].splitlines()) == before
 
 

@@ -42,7 +42,7 @@ def describing(judge):
 
 
 def policies(count, texts):
-    return [policy(f"p{n}", policy="judge", worker="one", settings=b'{"n":%d}' % (n % texts)) for n in range(count)]
+    return [[policy(f"p{n}", policy="judge", worker="one", settings=b'{"n":%d}' % (n % texts))] for n in range(count)]
 
 
 async def test_settings_are_put_side_by_side_and_each_text_once():
@@ -59,7 +59,7 @@ async def test_settings_are_put_side_by_side_and_each_text_once():
 async def test_the_standings_are_in_the_policies_order():
     """Whichever policy is called first."""
     wanted = policies(40, 40)
-    wanted[7] = policy("unknown", policy="nobody", worker="one")
+    wanted[7] = [policy("unknown", policy="nobody", worker="one")]
     found = await describing(Judge()).availabilities(wanted)
     assert [n for n, each in enumerate(found) if not isinstance(each, Described)] == [7]
 
@@ -72,3 +72,18 @@ async def test_a_worker_that_breaks_is_not_called_on():
     await asyncio.sleep(0)
     assert len(judge.put) < 100
     assert judge.open <= AT_ONCE
+
+
+class Warns(Judge):
+    """It warns of everything."""
+
+    async def validate_settings(self, policy, settings):
+        return pb.ValidateSettingsResponse(warnings=["old"])
+
+
+async def test_a_warning_names_one_of_equal_policies_and_how_many_more_there_are(log):
+    """10,000 policies with the same settings are one line."""
+    alike = [policy(name, policy="judge", worker="one") for name in "abc"]
+    await describing(Warns()).availabilities([alike, [policy("d", policy="judge", worker="one", settings=b"[]")]])
+    warnings = [(entry["policy"], entry["warning"], entry.get("more_policies")) for entry in log]
+    assert warnings == [("test/a.test.example.com", "old", 2), ("test/d.test.example.com", "old", None)]

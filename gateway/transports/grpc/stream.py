@@ -177,8 +177,8 @@ class ReviewStream:
                 if not self.takes_calls and not self._open:
                     await self._call.done_writing()
                     return
-        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError):
-            pass  # the stream has ended; the reader reports how
+        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError, asyncio.CancelledError):
+            pass  # the stream has ended; the reader reports how. (A task that keeps its error would refer to itself.)
         except Exception:  # noqa: BLE001 - logged; without a writer no call would be sent
             _LOG.exception("writing to a worker's stream failed inside the gateway", worker=self._failures.name)
             self._call.cancel()

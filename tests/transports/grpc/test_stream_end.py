@@ -1,6 +1,8 @@
 """The end of a ReviewStream, however it comes: each open call fails once; and what may wait meanwhile."""
 
 import asyncio
+import gc
+import weakref
 from time import monotonic
 
 import grpc
@@ -107,6 +109,26 @@ async def test_when_a_stream_ends_every_open_call_ends(name):
         assert (attempt.failure.reason, attempt.result) == (reason, CallResult.LOST)
         assert words in attempt.failure.message
         assert attempt.failure.message.isprintable()
+
+
+async def test_a_stream_that_has_ended_is_freed_at_once():
+    """It refers to nobody who refers to it, so no garbage collection needs to look for it."""
+
+    async def script(conversation):
+        await conversation.batch()
+
+    reported = StreamReports()
+    gc.disable()
+    try:
+        async with streaming(Streams(script), reported=reported) as stream:
+            stream.call(Attempt())
+            await until(lambda: reported.gone)
+        ended = [weakref.ref(stream) for stream in reported.gone]
+        reported.gone.clear()
+        del stream
+        await until(lambda: ended[0]() is None)
+    finally:
+        gc.enable()
 
 
 async def test_a_worker_without_streams_has_been_called_nothing():
