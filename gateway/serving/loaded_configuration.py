@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Optional, Protocol
 
+from msgspec.structs import replace
+
 from gateway.engine.availability import UnavailablePolicy, unavailable_policies
 from gateway.engine.plan import Described, Plan
 from gateway.engine.policy_caller import PolicyCaller
@@ -166,7 +168,8 @@ class LoadedConfiguration:
         """
         await asyncio.sleep(0)
         versions = [
-            version
+            # Callers tell versions of a policy apart by identity, also that of this very configuration.
+            replace(version, policy=replace(policy)) if version.policy is policy else version
             for policy in self.policies()
             if not self._can_be_called(policy) and (version := before.version(policy)) is not None
         ]

@@ -184,7 +184,7 @@ def _description(content: bytes, *, settings: bool) -> None:
         return
     worker = Worker(name="worker-judge", grpc=GrpcTarget(target="dns:///judge:1"))
     validator = DescriptionValidator(_Validator(answer), worker, description.message, CHARACTERS)
-    for availability in _run(validator.availabilities(list(judging.POLICIES.values()))):
+    for availability in _run(validator.availabilities([[each] for each in judging.POLICIES.values()])):
         assert isinstance(availability, Described | Unavailable)
         if isinstance(availability, Unavailable):
             assert availability.message.isprintable(), availability.message
