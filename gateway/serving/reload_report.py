@@ -69,7 +69,9 @@ class Report:
         for error in errors:
             self._lines.write(partial(_log_error, error))
         first, *more = errors
-        _LOG.error("the new configuration is not loaded; the last good one stays", errors=len(errors))
+        self._lines.write(
+            partial(_LOG.error, "the new configuration is not loaded; the last good one stays", errors=len(errors))
+        )
         others = f" (and {len(more)} more, see the log)" if more else ""
         self._has_bad_files = True
         why = f"the new one has an error: {first}{others}"
@@ -100,12 +102,14 @@ class Report:
             self._lines.write(partial(_log_object_error, error))
         for warning in generation.configuration.warnings:
             self._lines.write(partial(_log_warning, warning))
-        _LOG.info(
+        in_force = partial(
+            _LOG.info,
             "a new configuration is in force",
             mutating=len(generation.configuration.mutating),
             validating=len(generation.configuration.validating),
             workers=len(generation.configuration.workers),
         )
+        self._lines.write(in_force)
         self._in_force(generation)
         self._count("loaded", errors=len(generation.configuration.errors), good=not self._has_bad_files)
 
