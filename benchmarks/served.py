@@ -80,7 +80,7 @@ def start(
 def here(folder: Path, configuration: str, worker: str, **settings: Any) -> Gateway:
     """A gateway in this process, not started yet; its worker is a process of its own. Arguments: see ``start``.
 
-    It reads ``policies.yaml`` again when it is told to reload.
+    ``Gateway.reload`` reads ``policies.yaml`` again.
     """
     text = configuration.replace("bench.sock", f"{folder}/bench.sock").replace(
         "[python, bench_worker.py]", f"[{sys.executable}, {folder}/bench_worker.py]"

@@ -224,9 +224,9 @@ def apply_change(before: Any, change: Change, scope: Scope) -> Generator[None, N
         large = len(change.content) > _LARGE
         if large:
             yield from count(change.content, _NAMES[change.kind], scope.limits)
-        if large and change.kind is ChangeKind.KUBERNETES_PATCH:
-            check_texts(change.content, scope.limits)
-            yield
+            if change.kind is ChangeKind.KUBERNETES_PATCH:
+                check_texts(change.content, scope.limits)
+                yield
         after = _apply(before, change, scope, is_counted=large)
         if large:
             yield

@@ -38,7 +38,6 @@ from gateway.transports.workers import Workers
 
 _LOG: Final = structlog.get_logger(__name__)
 
-
 FROZEN_FROM: Final = 1_000
 """Policies of a configuration that no garbage collection looks at: 10,000 of them would take 250 ms."""
 

@@ -12,7 +12,6 @@ _LOG: Final = structlog.get_logger(__name__)
 AT_ONCE: Final = 50
 """Lines of one iteration of the event loop: some 3 ms."""
 
-
 MOST: Final = 20_000
 """Lines that wait: two for each of the most policies, 6 MB."""
 

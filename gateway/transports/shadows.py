@@ -119,7 +119,7 @@ class Shadows:
         return self._worker_descriptions.get(name) if self._leased.get(name) is pooled else None
 
     async def close(self) -> None:
-        """Stop listening to the workers. What is closed refers to nobody who refers to it: it is freed at once."""
+        """Stop listening to the workers. What is closed is part of no cycle of references: it is freed at once."""
         self._changed = lambda: None
         for task in self._tasks:
             task.cancel()

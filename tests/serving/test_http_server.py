@@ -840,7 +840,7 @@ def test_stop_does_not_wait_for_ever(serve):
 
 
 def test_a_connection_that_has_ended_is_freed_at_once(serve, answered):
-    """It refers to nobody who refers to it, so no garbage collection needs to look for it."""
+    """It is part of no cycle of references, so no garbage collection needs to look for it."""
     served = serve()
     gc.collect()
     before = connections()

@@ -112,7 +112,7 @@ async def test_when_a_stream_ends_every_open_call_ends(name):
 
 
 async def test_a_stream_that_has_ended_is_freed_at_once():
-    """It refers to nobody who refers to it, so no garbage collection needs to look for it."""
+    """It is part of no cycle of references, so no garbage collection needs to look for it."""
 
     async def script(conversation):
         await conversation.batch()
